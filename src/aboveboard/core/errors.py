@@ -1,0 +1,55 @@
+"""The errors that aboveboard raises on purpose; anything else that escapes is a bug."""
+
+__all__ = ["InputError", "MissingExtra", "ModelError"]
+
+
+class InputError(ValueError):
+    """The data, the options or a file cannot be used as given.
+
+    Parameters
+    ----------
+    got : str
+        What was found, in plain words.
+    expected : str, optional
+        What would have been accepted.
+    remedy : str, optional
+        What the user can do next.
+    """
+
+    def __init__(self, got: str, *, expected: str = "", remedy: str = "") -> None:
+        self.got = got
+        self.expected = expected
+        self.remedy = remedy
+        parts = [got.rstrip(".") + "."]
+        if expected:
+            parts.append(f"Expected {expected.rstrip('.')}.")
+        if remedy:
+            parts.append(remedy.rstrip(".") + ".")
+        super().__init__(" ".join(parts))
+
+
+class ModelError(RuntimeError):
+    """The audited model crashed, hung, ran out of memory or gave a malformed answer."""
+
+
+class MissingExtra(ImportError):
+    """A package that this feature needs is not installed.
+
+    Parameters
+    ----------
+    package : str
+        The import name that was not found.
+    extra : str
+        The extra of aboveboard that brings it.
+    feature : str
+        What needs it.
+    """
+
+    def __init__(self, package: str, *, extra: str, feature: str) -> None:
+        self.package = package
+        self.extra = extra
+        self.feature = feature
+        super().__init__(
+            f"{feature} needs the package {package!r}, which is not installed. "
+            f"Install it with: pip install 'aboveboard[{extra}]'"
+        )
