@@ -1,0 +1,1 @@
+"""Statistics that two areas or more use: intervals, mergeable cells, and bootstraps that do not grow with the rows."""
