@@ -193,7 +193,9 @@ def select(only: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> tuple[Chec
         if name not in known:
             near = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
             hint = f"Did you mean {near[0]!r}? " if near else ""
-            raise InputError(f"no check or area is called {name!r}", remedy=f"{hint}See: aboveboard audit --list-checks")
+            raise InputError(
+                f"no check or area is called {name!r}", remedy=f"{hint}See: aboveboard audit --list-checks"
+            )
     chosen = tuple(
         spec
         for spec in TABULAR

@@ -1,0 +1,189 @@
+"""How the audit talks to a model: whatever it is, it gets its own columns and its answers come back checked."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from aboveboard.auditing.frames import missing_column, plain_label
+from aboveboard.core.errors import InputError, ModelError
+
+__all__ = ["Answers", "FittedModel", "class_codes"]
+
+Task = Literal["binary", "multiclass", "regression"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """What a model said about some rows.
+
+    Parameters
+    ----------
+    prediction : ndarray of shape (n,)
+        Class codes, or numbers for regression.
+    score : ndarray or None
+        Probability of the positive class, shape (n,), for binary tasks; of every class, shape (n, n_classes), for
+        multiclass ones; None where the model gives none.
+    """
+
+    prediction: np.ndarray
+    score: np.ndarray | None
+
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A fitted model and the columns it is given.
+
+    Parameters
+    ----------
+    model : object
+        With ``predict`` and perhaps ``predict_proba``, or a callable that takes a data frame and returns probabilities
+        (or numbers, for regression).
+    columns : tuple of str
+        The columns it is given, in order.
+    as_array : bool
+        Whether it was fitted on an array without column names.
+    task : {"binary", "multiclass", "regression"}
+    classes : tuple
+        Labels in the order of their codes; for binary tasks (negative, positive).
+    threshold : float or None
+        Binary tasks: the positive class is predicted where its probability reaches this. None: the model decides.
+    """
+
+    model: Any
+    columns: tuple[str, ...]
+    as_array: bool
+    task: Task
+    classes: tuple[Any, ...]
+    threshold: float | None = None
+
+    @property
+    def gives_scores(self) -> bool:
+        return hasattr(self.model, "predict_proba") or not hasattr(self.model, "predict")
+
+    def answer(self, X: pd.DataFrame) -> Answers:
+        """Ask the model about the rows of `X`.
+
+        Raises
+        ------
+        ModelError
+            When it raises, or when its answer has the wrong shape, is not finite, or names an unknown class.
+        """
+        given = self._given(X)
+        if self.task == "regression":
+            asked = self.model.predict if hasattr(self.model, "predict") else self.model
+            return Answers(self._column(self._ask(asked, given), len(X)), None)
+        score = self._probabilities(given, len(X)) if self.gives_scores else None
+        if self.task == "binary" and score is not None and self.threshold is not None:
+            return Answers((score >= self.threshold).astype(np.int64), score)
+        if not hasattr(self.model, "predict"):
+            return Answers(self._most_likely(score), score)
+        labels = np.asarray(self._ask(self.model.predict, given))
+        if labels.shape != (len(X),):
+            raise ModelError(f"the model gave labels of shape {labels.shape} for {len(X)} rows")
+        codes = class_codes(labels, self.classes)
+        if (codes < 0).any():
+            unknown = plain_label(labels[np.flatnonzero(codes < 0)[0]])
+            raise ModelError(f"the model predicted the class {unknown!r}, which is not among its classes")
+        return Answers(codes, score)
+
+    def raw_probabilities(self, X: pd.DataFrame) -> np.ndarray:
+        """Return the model's probabilities as they come, shape (n, n_classes), columns in the order of its classes_."""
+        asked = self.model.predict_proba if hasattr(self.model, "predict_proba") else self.model
+        return np.asarray(self._ask(asked, self._given(X)), dtype="float64")
+
+    def _given(self, X: pd.DataFrame) -> Any:
+        frame = X.loc[:, list(self.columns)]
+        return frame.to_numpy() if self.as_array else frame
+
+    def _ask(self, question: Any, given: Any) -> Any:
+        try:
+            return question(given)
+        except MemoryError as error:
+            raise ModelError("the model ran out of memory") from error
+        except Exception as error:
+            raise ModelError(f"the model raised {type(error).__name__}: {_first_line(error)}") from error
+
+    def _column(self, answer: Any, n: int) -> np.ndarray:
+        try:
+            values = np.asarray(answer, dtype="float64")
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"the model's answer is not made of numbers: {_first_line(error)}") from error
+        if values.shape == (n, 1):
+            values = values[:, 0]
+        if values.shape != (n,):
+            raise ModelError(f"the model gave an answer of shape {values.shape} for {n} rows")
+        return _finite(values)
+
+    def _probabilities(self, given: Any, n: int) -> np.ndarray:
+        asked = self.model.predict_proba if hasattr(self.model, "predict_proba") else self.model
+        try:
+            raw = np.asarray(self._ask(asked, given), dtype="float64")
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"the model's probabilities are not numbers: {_first_line(error)}") from error
+        if self.task == "binary" and raw.shape in ((n,), (n, 1)):
+            return _finite(np.clip(raw.reshape(n), 0.0, 1.0))
+        if raw.shape != (n, len(self.classes)):
+            raise ModelError(
+                f"the model gave probabilities of shape {raw.shape} for {n} rows and {len(self.classes)} classes"
+            )
+        own = getattr(self.model, "classes_", None)
+        if own is not None:
+            raw = raw[:, np.argsort(class_codes(np.asarray(own), self.classes))]
+        clipped = _finite(np.clip(raw, 0.0, 1.0))
+        return clipped[:, 1] if self.task == "binary" else clipped
+
+    def _most_likely(self, score: np.ndarray | None) -> np.ndarray:
+        if score is None:
+            raise ModelError("the model gives neither labels nor probabilities")
+        return (score >= 0.5).astype(np.int64) if self.task == "binary" else score.argmax(axis=1)
+
+
+def class_codes(labels: Any, classes: Sequence[Any]) -> np.ndarray:
+    """Return the position of each label among `classes`, -1 where it is none of them; 1, 1.0 and True are one label."""
+    position = {_native(label): i for i, label in enumerate(classes)}
+    codes, uniques = pd.factorize(pd.Series(np.asarray(labels), copy=False), use_na_sentinel=True)
+    table = np.array([*(position.get(_native(value), -1) for value in uniques), -1], dtype=np.int64)
+    return table[codes]
+
+
+def model_columns(model: Any, candidates: Sequence[str]) -> tuple[tuple[str, ...], bool]:
+    """Return the columns to give to `model`, and whether it wants them as an array without names.
+
+    Raises
+    ------
+    InputError
+        When it was fitted on columns that are not there, or on another number of them.
+    """
+    names = getattr(model, "feature_names_in_", None)
+    if names is not None:
+        wanted = [str(name) for name in names]
+        for name in wanted:
+            if name not in candidates:
+                raise missing_column(name, list(candidates), "model, which was fitted on it")
+        return tuple(wanted), False
+    expected = getattr(model, "n_features_in_", None)
+    if expected is not None and expected != len(candidates):
+        raise InputError(
+            f"the model was fitted on {expected} columns without names and the data have {len(candidates)} left for it",
+            expected="as many",
+            remedy="Leave out the columns that are no features with drop (--drop)",
+        )
+    return tuple(candidates), expected is not None
+
+
+def _finite(values: np.ndarray) -> np.ndarray:
+    bad = int((~np.isfinite(values)).sum())
+    if bad:
+        raise ModelError(f"the model gave {bad:,} answers that are not finite")
+    return values
+
+
+def _native(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or ["no message"])[0][:300]

@@ -1,0 +1,373 @@
+"""Run the checks of a suite over a subject, and gather what they found into a report."""
+
+import hashlib
+import importlib
+import logging
+import platform
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime
+from importlib import metadata
+from typing import Any, Final, Literal
+
+import aboveboard
+from aboveboard.auditing.subject import PredictionType, Subject, Task, make_subject
+from aboveboard.auditing.suites import EFFORTS, CheckSpec, Effort, select
+from aboveboard.core.errors import InputError, ModelError
+from aboveboard.core.finding import SEVERITIES, SUPPRESSED, Cell, Finding, Table
+from aboveboard.core.progress import Progress, progress
+from aboveboard.core.report import Report
+
+__all__ = ["audit", "run_checks"]
+
+_log = logging.getLogger("aboveboard")
+
+_VERSIONED: Final = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "matplotlib")
+_LACKING: Final = {
+    "sensitive": "No sensitive column was named (sensitive_features, --sensitive).",
+    "score": "The predictions are labels, and this needs scores.",
+    "model": "Predictions were given, and this needs the model itself.",
+    "train": "No training data were given (train, --train).",
+}
+
+
+def audit(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any = None,
+    train: Any = None,
+    predictions: Any = None,
+    prediction_type: PredictionType | None = None,
+    task: Literal["auto"] | Task = "auto",
+    positive: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+    clusters: Any = None,
+    ids: Any = None,
+    drop: Sequence[str] = (),
+    reference_group: Mapping[str, str] | None = None,
+    only: str | Sequence[str] | None = None,
+    skip: str | Sequence[str] | None = None,
+    effort: Effort = "standard",
+    limits: Mapping[str, float] | None = None,
+    accept: Sequence[Mapping[str, Any]] = (),
+    min_cell: int = 10,
+    n_jobs: int | None = None,
+    random_state: int = 0,
+    show_progress: bool | None = None,
+) -> Report:
+    """Audit a model, or predictions that it made, on data with known answers.
+
+    Parameters
+    ----------
+    model : fitted estimator, callable or None
+        A callable takes a data frame and returns probabilities (numbers for regression). None: give `predictions`.
+    X : data frame or array of shape (n, d)
+        pandas, Polars, PyArrow or NumPy. The model gets the columns it was fitted on, else all but those named below.
+    y : str or one value per row
+        The target: the name of a column of `X`, or the values.
+    sensitive_features : list of str, dict, Series or data frame, optional
+        Column names (``"age:25,40,60"`` cuts numbers into groups; ``{"age": [25, 40, 60]}`` likewise), or the groups.
+    train : (X_train, y_train) or data frame with the target's column, optional
+    predictions : str, list of str, or values, optional
+        Scores, labels or numbers: a column, or one column per class.
+    prediction_type : {"score", "label"}, optional
+        Guessed where it is not given; the report says what was guessed.
+    task : {"auto", "binary", "multiclass", "regression"}
+    positive : optional
+        Binary tasks: the label that counts as 1.
+    threshold : float in [0, 1], optional
+        Binary tasks: predict the positive class where its score is at least this. Default: as the model decides; 0.5
+        for given scores.
+    sample_weight, clusters, ids : str or one value per row, optional
+        Weights; what rows belong to one person (intervals resample these); record ids. Columns named here are no
+        features.
+    drop : list of str
+        Columns that are no features either.
+    reference_group : dict, optional
+        Sensitive column to the group that the others are compared with. Default: everybody together.
+    only, skip : str or list of str, optional
+        Names of checks or areas.
+    effort : {"quick", "standard", "full"}
+        How many rows the heavy checks look at.
+    limits : dict, optional
+        Limits of your own, such as ``{"group_fairness.selection_rate": 0.05}``.
+    accept : list of dict
+        Findings that somebody accepted: ``{"id": ..., "reason": ..., "expires": date}``.
+    min_cell : int
+        No figure is shown that describes fewer people than this.
+    n_jobs : int, optional
+        As in joblib: how many checks run at once.
+    random_state : int
+        Same seed and inputs, same report.
+    show_progress : bool, optional
+        Default: only on a terminal.
+
+    Returns
+    -------
+    Report
+
+    Raises
+    ------
+    InputError
+        When something cannot be used as given; it is a ``ValueError``.
+    ModelError
+        When the model fails on the data.
+
+    Notes
+    -----
+    Most checks are linear in the rows; those that fit models have a row cap that grows with `effort`.
+
+    Examples
+    --------
+    >>> import aboveboard
+    >>> from aboveboard.data import load_adult
+    >>> from sklearn.ensemble import HistGradientBoostingClassifier
+    >>> adult = load_adult()
+    >>> X, y = adult.X.select_dtypes("number"), adult.y
+    >>> model = HistGradientBoostingClassifier(max_iter=20, random_state=0).fit(X[:5000], y[:5000])
+    >>> report = aboveboard.audit(
+    ...     model, X[5000:8000], y[5000:8000], sensitive_features=adult.sensitive[["sex"]][5000:8000], only="fairness"
+    ... )
+    >>> report.worst
+    'fail'
+    """
+    if effort not in EFFORTS:
+        raise InputError(f"the effort is {effort!r}", expected=", ".join(EFFORTS))
+    checks = select(_names(only), _names(skip))
+    accepted = _acceptances(accept)
+    begun = datetime.now(UTC)
+    subject = make_subject(
+        model,
+        X,
+        y,
+        sensitive_features=sensitive_features,
+        train=train,
+        predictions=predictions,
+        prediction_type=prediction_type,
+        task=task,
+        positive=positive,
+        threshold=threshold,
+        sample_weight=sample_weight,
+        clusters=clusters,
+        ids=ids,
+        drop=drop,
+        reference_group=reference_group,
+        limits=limits,
+        min_cell=min_cell,
+        n_jobs=n_jobs,
+    )
+    return run_checks(
+        subject,
+        checks,
+        effort=effort,
+        random_state=random_state,
+        accepted=accepted,
+        begun=begun,
+        show_progress=show_progress,
+    )
+
+
+def run_checks(
+    subject: Subject,
+    checks: Sequence[CheckSpec],
+    *,
+    effort: Effort = "standard",
+    random_state: int = 0,
+    accepted: tuple[dict[str, Any], ...] = (),
+    begun: datetime | None = None,
+    show_progress: bool | None = None,
+) -> Report:
+    """Run `checks` over `subject`; an interrupt keeps what has been found and marks the report incomplete."""
+    begun = begun or datetime.now(UTC)
+    results: list[_Result] = []
+    complete = True
+    with progress(len(checks), enabled=show_progress) as bar:
+        try:
+            for result in _results(subject, checks, effort, random_state, bar):
+                results.append(result)  # noqa: PERF402 - one by one: what came before an interrupt is kept
+        except KeyboardInterrupt:
+            complete = False
+            _log.warning("Interrupted after %d of %d checks; what was found is kept.", len(results), len(checks))
+    findings = [_guarded(finding, subject.min_cell) for result in results for finding in result.findings]
+    done = {result.name for result in results}
+    findings += [
+        _silent(spec, "skipped", "The audit was interrupted before this check.")
+        for spec in checks
+        if spec.name not in done
+    ]
+    used = {spec.name for spec in checks}
+    return Report(
+        subject=subject.describe(),
+        findings=tuple(sorted((f for f in findings if f.status in ("ran", "inconclusive")), key=_worst_first)),
+        not_run=tuple(f for f in findings if f.status not in ("ran", "inconclusive")),
+        limits=tuple(limit.to_dict() for name, limit in subject.limits.items() if name.partition(".")[0] in used),
+        accepted=tuple(entry | {"found": any(f.id == entry["id"] for f in findings)} for entry in accepted),
+        notes=(*subject.notes, *(note for result in results for note in result.notes)),
+        environment=_environment(),
+        seed=random_state,
+        timing={
+            "begun": begun.isoformat(timespec="seconds"),
+            "seconds": round((datetime.now(UTC) - begun).total_seconds(), 3),
+            "checks": {result.name: round(result.seconds, 3) for result in results},
+            "effort": effort,
+        },
+        complete=complete,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Result:
+    name: str
+    findings: list[Finding]
+    notes: tuple[str, ...]
+    seconds: float
+
+
+def _results(
+    subject: Subject, checks: Sequence[CheckSpec], effort: Effort, random_state: int, bar: Progress
+) -> Iterator[_Result]:
+    if subject.n_jobs in (None, 1):
+        for spec in checks:
+            bar.step(spec.title)
+            yield _run_one(subject, spec, effort, random_state)
+        return
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(n_jobs=subject.n_jobs, prefer="threads", return_as="generator")
+    for spec, result in zip(
+        checks, parallel(delayed(_run_one)(subject, spec, effort, random_state) for spec in checks), strict=True
+    ):
+        bar.step(spec.title)
+        yield result
+
+
+def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: int) -> _Result:
+    lacking = _lacking(subject, spec)
+    if lacking:
+        return _Result(spec.name, [_silent(spec, "not_applicable", lacking)], (), 0.0)
+    start = time.monotonic()
+    seed = _seed(random_state, spec.name)
+    cap = spec.rows(effort)
+    notes: tuple[str, ...] = ()
+    if cap is not None and cap < len(subject):
+        notes = (f"{spec.title}: {cap:,} of {len(subject):,} rows, drawn at random (effort {effort}).",)
+        subject = subject.sample(cap, seed)
+    try:
+        check: Callable[..., list[Finding]] = importlib.import_module(f"aboveboard.auditing.checks.{spec.name}").check
+        findings = check(subject, random_state=seed, effort=effort)
+    except (KeyboardInterrupt, ModelError, MemoryError):
+        raise
+    except Exception as error:
+        _log.exception("The check %s failed.", spec.name)
+        first = (str(error).strip().splitlines() or [""])[0][:300]
+        findings = [_silent(spec, "error", f"The check raised {type(error).__name__}: {first}")]
+    return _Result(spec.name, findings, notes, time.monotonic() - start)
+
+
+def _lacking(subject: Subject, spec: CheckSpec) -> str:
+    if subject.task not in spec.tasks:
+        return f"Not for {subject.task} tasks."
+    have = {
+        "sensitive": subject.sensitive.shape[1] > 0,
+        "score": subject.score is not None,
+        "model": subject.model is not None,
+        "train": subject.train is not None,
+    }
+    return next((text for need, text in _LACKING.items() if need in spec.needs and not have[need]), "")
+
+
+def _silent(spec: CheckSpec, status: Literal["not_applicable", "skipped", "error"], reason: str) -> Finding:
+    return Finding(
+        id=spec.name,
+        check=spec.name,
+        area=spec.area,
+        statement=f"{spec.title}: did not run.",
+        status=status,
+        reason=reason,
+    )
+
+
+def _guarded(finding: Finding, min_cell: int) -> Finding:
+    """Return the finding without any figure on fewer than `min_cell` people, whatever the check let through."""
+    evidence = tuple(_guarded_table(item, min_cell) if isinstance(item, Table) else item for item in finding.evidence)
+    if finding.group and finding.n is not None and finding.n < min_cell:
+        return replace(
+            finding,
+            value=None,
+            interval=None,
+            n=None,
+            evidence=evidence,
+            severity=min(finding.severity, "note", key=SEVERITIES.index),
+        )
+    return replace(finding, evidence=evidence)
+
+
+def _guarded_table(table: Table, min_cell: int) -> Table:
+    """Suppress the rows of a table whose column "n" counts fewer than `min_cell` people (but not zero)."""
+    names = [column.name for column in table.columns]
+    if "n" not in names:
+        return table
+    at = names.index("n")
+
+    def shown(row: tuple[Cell, ...]) -> tuple[Cell, ...]:
+        n = row[at]
+        if not isinstance(n, int | float) or not 0 < n < min_cell:
+            return row
+        return tuple(
+            cell if column.kind == "text" else SUPPRESSED for cell, column in zip(row, table.columns, strict=True)
+        )
+
+    return replace(table, rows=tuple(shown(row) for row in table.rows))
+
+
+def _worst_first(finding: Finding) -> tuple[int, bool]:
+    return -SEVERITIES.index(finding.severity), finding.status != "inconclusive"
+
+
+def _seed(random_state: int, name: str) -> int:
+    """Return a seed of the check's own, so that leaving out one check does not change another."""
+    return int.from_bytes(hashlib.sha256(f"{random_state}/{name}".encode()).digest()[:4], "big") >> 1
+
+
+def _names(given: str | Sequence[str] | None) -> tuple[str, ...]:
+    return () if given is None else (given,) if isinstance(given, str) else tuple(given)
+
+
+def _acceptances(entries: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], ...]:
+    """Read the accepted findings; each needs an id and a reason, and may expire."""
+    today = datetime.now(UTC).date()
+    accepted = []
+    for entry in entries:
+        unknown = sorted(set(entry) - {"id", "reason", "expires"})
+        if unknown or not entry.get("id") or not str(entry.get("reason", "")).strip():
+            raise InputError(
+                f"an accepted finding has {', '.join(sorted(entry)) or 'nothing'}",
+                expected="id, reason and perhaps expires",
+            )
+        expires = entry.get("expires")
+        if isinstance(expires, str):
+            try:
+                expires = date.fromisoformat(expires)
+            except ValueError as error:
+                raise InputError(
+                    f"the acceptance of {entry['id']!r} expires {expires!r}", expected="YYYY-MM-DD"
+                ) from error
+        accepted.append(
+            {
+                "id": str(entry["id"]),
+                "reason": str(entry["reason"]),
+                "expires": None if expires is None else str(expires),
+                "in_force": expires is None or expires >= today,
+            }
+        )
+    return tuple(accepted)
+
+
+def _environment() -> dict[str, str]:
+    versions = {"aboveboard": aboveboard.__version__, "python": platform.python_version(), "platform": sys.platform}
+    return versions | {name: metadata.version(name) for name in _VERSIONED}

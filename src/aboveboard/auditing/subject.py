@@ -1,0 +1,693 @@
+"""The subject of an audit: a model or its predictions, with the data, read once and refused early.
+
+Everything a check may look at is here, as arrays with codes; nothing that a user passed in reaches a check unread.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Final, Literal
+
+import numpy as np
+import pandas as pd
+
+from aboveboard.auditing.frames import (
+    column_kind,
+    group_codes,
+    missing_column,
+    plain_label,
+    to_frame,
+    to_series,
+)
+from aboveboard.auditing.limits import Limits
+from aboveboard.auditing.model import FittedModel, class_codes, model_columns
+from aboveboard.core.errors import InputError
+
+__all__ = ["Subject", "Training", "make_subject"]
+
+Task = Literal["binary", "multiclass", "regression"]
+PredictionType = Literal["score", "label"]
+
+_POSITIVE_NAMES: Final = frozenset({"1", "true", "yes", "y", "positive", "pos", ">50k", "good", "approved", "success"})
+_MAX_CLASSES: Final = 100
+_MAX_WHOLE_CLASSES: Final = 20
+_SUM_TOLERANCE: Final = 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The rows that the model was trained on: the same feature columns, and the target's codes."""
+
+    X: pd.DataFrame
+    y: np.ndarray
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What is audited.
+
+    Attributes
+    ----------
+    X : DataFrame of shape (n, d)
+        The features only, in the order in which the model gets them.
+    y : ndarray of shape (n,)
+        Class codes (binary: 1 is the positive class), or float64 for regression. Never missing.
+    task : {"binary", "multiclass", "regression"}
+    classes : tuple
+        The labels in the order of their codes; empty for regression.
+    target : str
+    prediction : ndarray of shape (n,)
+        Class codes, or float64 for regression.
+    score : ndarray or None
+        Probabilities in [0, 1]: of the positive class, shape (n,); multiclass: shape (n, n_classes).
+    sensitive : DataFrame of shape (n, s)
+        Categorical columns of group names; missing values are the group "(missing)". May have no columns.
+    weight : ndarray of shape (n,) or None
+        Not negative, not all zero.
+    cluster : ndarray of shape (n,) or None
+        Whole numbers; rows of one number belong together, and intervals resample clusters.
+    ids : Series or None
+        Record ids; never shown.
+    model : FittedModel or None
+        None where predictions were given.
+    train : Training or None
+    threshold : float or None
+    reference_groups : dict of str to str
+        Sensitive column to the name of the group that the others are compared with.
+    limits : Limits
+    min_cell : int
+        No figure may be shown that describes fewer people than this.
+    n_jobs : int or None
+    notes : tuple of str
+        What the reader should know about how the data were read.
+    """
+
+    X: pd.DataFrame
+    y: np.ndarray
+    task: Task
+    classes: tuple[Any, ...]
+    target: str
+    prediction: np.ndarray
+    score: np.ndarray | None
+    sensitive: pd.DataFrame
+    weight: np.ndarray | None = None
+    cluster: np.ndarray | None = None
+    ids: "pd.Series[Any] | None" = None
+    model: FittedModel | None = None
+    train: Training | None = None
+    threshold: float | None = None
+    reference_groups: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
+    min_cell: int = 10
+    n_jobs: int | None = None
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The labels as text."""
+        return tuple(plain_label(label) for label in self.classes)
+
+    @property
+    def positive(self) -> str:
+        """The positive label as text; empty where the task is not binary."""
+        return self.class_names[1] if self.task == "binary" else ""
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights, all one where none were given."""
+        return np.ones(len(self)) if self.weight is None else self.weight
+
+    @cached_property
+    def kinds(self) -> dict[str, str]:
+        """What each feature column holds: number, boolean, category, datetime or text."""
+        return {str(name): column_kind(self.X[name]) for name in self.X.columns}
+
+    def take(self, rows: np.ndarray) -> "Subject":
+        """Return the subject with only `rows` (positions)."""
+        picked: dict[str, Any] = {
+            name: None if getattr(self, name) is None else getattr(self, name)[rows]
+            for name in ("y", "prediction", "score", "weight", "cluster")
+        }
+        frames = {name: getattr(self, name).iloc[rows] for name in ("X", "sensitive")}
+        return replace(self, ids=None if self.ids is None else self.ids.iloc[rows], **picked, **frames)
+
+    def sample(self, n: int, random_state: int) -> "Subject":
+        """Return `n` rows drawn without replacement, in their old order; all of them where there are no more."""
+        if n >= len(self):
+            return self
+        rows = np.random.default_rng(random_state).choice(len(self), size=n, replace=False)
+        return self.take(np.sort(rows))
+
+    def describe(self) -> dict[str, Any]:
+        """Return what was audited, for the report: shapes, names and a fingerprint, never rows."""
+        return {
+            "task": self.task,
+            "target": self.target,
+            "classes": list(self.class_names),
+            "positive": self.positive,
+            "rows": len(self),
+            "training_rows": None if self.train is None else len(self.train.y),
+            "model": "predictions given" if self.model is None else type(self.model.model).__name__,
+            "prediction_type": "value" if self.task == "regression" else "label" if self.score is None else "score",
+            "threshold": self.threshold,
+            "features": [{"name": name, "kind": kind} for name, kind in self.kinds.items()],
+            "sensitive": [
+                {"name": str(name), "groups": [str(group) for group in self.sensitive[name].cat.categories]}
+                for name in self.sensitive.columns
+            ],
+            "reference_groups": dict(self.reference_groups),
+            "weighted": self.weight is not None,
+            "clusters": None if self.cluster is None else len(np.unique(self.cluster)),
+            "min_cell": self.min_cell,
+            "data_sha256": self._fingerprint(),
+        }
+
+    def _fingerprint(self) -> str:
+        """Return the sha256 of features, target, predictions and groups, whatever container they came in."""
+        digest = hashlib.sha256()
+        for frame in (self.X, self.sensitive):
+            for name in frame.columns:
+                digest.update(str(name).encode() + b"\x00" + _column_hash(frame[name]))
+        for values in (self.y, self.prediction, self.score):
+            if values is not None:
+                digest.update(np.ascontiguousarray(values, dtype="float64").tobytes())
+        return digest.hexdigest()
+
+
+def make_subject(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    sensitive_features: Any = None,
+    train: Any = None,
+    predictions: Any = None,
+    prediction_type: PredictionType | None = None,
+    task: Literal["auto"] | Task = "auto",
+    positive: Any = None,
+    threshold: float | None = None,
+    sample_weight: Any = None,
+    clusters: Any = None,
+    ids: Any = None,
+    drop: Sequence[str] = (),
+    reference_group: Mapping[str, str] | None = None,
+    limits: Mapping[str, float] | None = None,
+    min_cell: int = 10,
+    n_jobs: int | None = None,
+) -> Subject:
+    """Read a model and its data into a `Subject`; parameters as for `aboveboard.audit`.
+
+    Raises
+    ------
+    InputError
+        Before any work, when something cannot be used as given.
+    ModelError
+        When the model fails on the data.
+    """
+    if (model is None) == (predictions is None):
+        got = "neither a model nor predictions were" if model is None else "both a model and predictions were"
+        raise InputError(f"{got} given", expected="one of the two")
+    if threshold is not None and not 0 <= threshold <= 1:
+        raise InputError(f"the threshold is {threshold}", expected="a number in [0, 1]")
+    if min_cell < 1:
+        raise InputError(f"the smallest cell is {min_cell}", expected="1 or more")
+    frame = to_frame(X, "X")
+    _refuse_few_rows(frame)
+    notes: list[str] = []
+    table = _Columns(frame, notes)
+
+    target = table.series(y, "target", keep=False)
+    weight = _weights(table.series(sample_weight, "weights", keep=False))
+    cluster_column = table.series(clusters, "cluster", keep=False)
+    id_column = table.series(ids, "id", keep=False)
+    predicted = _predictions(predictions, table)
+    sensitive = _sensitive(sensitive_features, table)
+    for name in drop:
+        table.use(name, "drop")
+
+    kind = _task(task, target, model, notes)
+    classes, codes = _target(target, kind, model, predicted, prediction_type, positive, notes)
+    columns, as_array = model_columns(model, table.left())
+    as_array = as_array and isinstance(X, np.ndarray | pd.DataFrame)
+    features = frame.loc[:, list(columns)]
+    if model is None:
+        fitted = None
+        prediction, score, threshold = _given(predicted, prediction_type, kind, classes, threshold, notes)
+    else:
+        _refuse_unfit(model, kind)
+        fitted = FittedModel(model, columns, as_array, kind, classes, threshold)
+        answers = fitted.answer(features)
+        prediction, score = answers.prediction, answers.score
+        if threshold is not None and score is None:
+            raise InputError("a threshold was given and the model gives no probabilities")
+    references = _references(reference_group or {}, sensitive)
+    return Subject(
+        X=features,
+        y=codes,
+        task=kind,
+        classes=classes,
+        target=str(target.name) if target.name is not None else "y",
+        prediction=prediction,
+        score=score,
+        sensitive=sensitive,
+        weight=weight,
+        cluster=None if cluster_column is None else _cluster_codes(cluster_column),
+        ids=id_column,
+        model=fitted,
+        train=_training(train, y, columns, kind, classes),
+        threshold=threshold,
+        reference_groups=references,
+        limits=Limits(limits),
+        min_cell=min_cell,
+        n_jobs=n_jobs,
+        notes=tuple(notes),
+    )
+
+
+class _Columns:
+    """The columns of X, and which of them are spoken for."""
+
+    def __init__(self, frame: pd.DataFrame, notes: list[str]) -> None:
+        self.frame = frame
+        self.notes = notes
+        self._used: set[str] = set()
+
+    def use(self, name: str, role: str) -> "pd.Series[Any]":
+        if name not in self.frame.columns:
+            raise missing_column(name, list(self.frame.columns), role)
+        self._used.add(name)
+        return self.frame[name]
+
+    def look(self, name: str, role: str) -> "pd.Series[Any]":
+        if name not in self.frame.columns:
+            raise missing_column(name, list(self.frame.columns), role)
+        return self.frame[name]
+
+    def series(self, given: Any, role: str, *, keep: bool) -> Any:
+        """Return a column by name (no feature any more, unless `keep`), or the given values lined up with the rows."""
+        if given is None:
+            if role == "target":
+                raise InputError("no target was given", expected="the name of a column, or one value per row")
+            return None
+        if isinstance(given, str):
+            return self.look(given, role) if keep else self.use(given, role)
+        return to_series(given, f"the {role}", index=self.frame.index)
+
+    def left(self) -> list[str]:
+        return [str(name) for name in self.frame.columns if name not in self._used]
+
+
+def _refuse_few_rows(frame: pd.DataFrame) -> None:
+    if len(frame) == 0:
+        raise InputError("the data have no rows")
+    if len(frame) == 1:
+        raise InputError("the data have one row", expected="two or more: a rate cannot be told from one row")
+
+
+def _weights(series: "pd.Series[Any] | None") -> np.ndarray | None:
+    if series is None:
+        return None
+    values = _numbers(series, "the weights")
+    if (values < 0).any():
+        raise InputError(f"{int((values < 0).sum()):,} weights are negative", expected="weights at or above 0")
+    if not values.any():
+        raise InputError("all weights are zero")
+    return values
+
+
+def _numbers(series: "pd.Series[Any]", what: str) -> np.ndarray:
+    try:
+        values = pd.to_numeric(series).to_numpy(dtype="float64", na_value=np.nan)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{what} hold values that are not numbers ({str(error)[:80]})", expected="numbers") from error
+    bad = int((~np.isfinite(values)).sum())
+    if bad:
+        raise InputError(f"{what} have {bad:,} missing or infinite values", expected="a finite number in every row")
+    return values
+
+
+def _cluster_codes(series: "pd.Series[Any]") -> np.ndarray:
+    if series.isna().any():
+        raise InputError(
+            f"the cluster column has {int(series.isna().sum()):,} missing values",
+            expected="a value in every row",
+            remedy="Give rows that belong to nobody else a value of their own",
+        )
+    codes = pd.factorize(series)[0]
+    if codes.max() == 0:
+        raise InputError("the cluster column has one value only", expected="two clusters or more")
+    return codes
+
+
+def _sensitive(given: Any, table: _Columns) -> pd.DataFrame:
+    """Return the sensitive columns as categoricals; names may carry cut points ("age:25,40")."""
+    columns: dict[str, pd.Series[Any]] = {}
+    empty = pd.DataFrame(index=table.frame.index)
+    if given is None:
+        return empty
+    pairs: list[tuple[Any, Sequence[float] | None]] = []
+    if isinstance(given, str):
+        given = [given]
+    if isinstance(given, Mapping) and all(isinstance(edges, list | tuple | None) for edges in given.values()):
+        pairs = [(table.look(str(name), "sensitive column"), edges) for name, edges in given.items()]
+    elif isinstance(given, Sequence) and all(isinstance(name, str) for name in given) and len(given) < len(table.frame):
+        pairs = [_named(name, table) for name in given]
+    elif isinstance(given, pd.Series) or np.ndim(given) == 1:
+        series = to_series(given, "the sensitive feature", index=table.frame.index)
+        pairs = [(series.rename("group" if series.name is None else str(series.name)), None)]
+    else:
+        frame = to_frame(given, "sensitive_features")
+        pairs = [
+            (to_series(frame[name], f"the sensitive column {name!r}", index=table.frame.index), None)
+            if isinstance(given, pd.DataFrame)
+            else (to_series(frame[name].to_numpy(), f"the sensitive column {name!r}", index=table.frame.index), None)
+            for name in frame.columns
+        ]
+        pairs = [(series.rename(name), edges) for (series, edges), name in zip(pairs, frame.columns, strict=True)]
+    for series, edges in pairs:
+        name = str(series.name)
+        if name in columns:
+            raise InputError(f"the sensitive column {name!r} was named twice")
+        columns[name], note = group_codes(series, edges=edges)
+        if note:
+            table.notes.append(note)
+        if len(columns[name].cat.categories) == 1:
+            only = columns[name].cat.categories[0]
+            table.notes.append(f"{name} has a single group, {only}, so nothing can be compared by it.")
+    return pd.DataFrame(columns, index=table.frame.index) if columns else empty
+
+
+def _named(name: str, table: _Columns) -> tuple["pd.Series[Any]", list[float] | None]:
+    """Read ``column`` or ``column:edge,edge``."""
+    column, colon, cuts = name.rpartition(":")
+    if name in table.frame.columns or not colon:
+        return table.look(name, "sensitive column"), None
+    try:
+        edges = [float(cut) for cut in cuts.split(",")]
+    except ValueError as error:
+        raise InputError(
+            f"the cut points in {name!r} are not numbers", expected="something like age:25,40,60"
+        ) from error
+    return table.look(column, "sensitive column"), edges
+
+
+def _predictions(given: Any, table: _Columns) -> Any:
+    """Return the given predictions as a Series, or as a data frame with one column per class; None without any."""
+    if given is None:
+        return None
+    if isinstance(given, str):
+        return table.use(given, "predictions")
+    if isinstance(given, Sequence) and given and all(isinstance(name, str) for name in given):
+        if len(given) < len(table.frame) and all(name in table.frame.columns for name in given):
+            return table.frame.loc[:, [str(table.use(name, "predictions").name) for name in given]]
+        if len(given) < len(table.frame):
+            unknown = next(name for name in given if name not in table.frame.columns)
+            raise missing_column(unknown, list(table.frame.columns), "predictions")
+    if np.ndim(given) == 2 and np.shape(given)[1] > 1:
+        frame = to_frame(given, "predictions")
+        if len(frame) != len(table.frame):
+            raise InputError(f"the predictions have {len(frame):,} rows and X has {len(table.frame):,}")
+        if isinstance(given, pd.DataFrame) and not frame.index.equals(table.frame.index):
+            raise InputError("the index of the predictions is not that of X")
+        return frame.set_axis(table.frame.index)
+    return to_series(given, "the predictions", index=table.frame.index)
+
+
+def _task(task: str, target: "pd.Series[Any]", model: Any, notes: list[str]) -> Task:
+    if target.isna().any():
+        missing = int(target.isna().sum())
+        raise InputError(
+            f"the target {target.name!r} is missing in {missing:,} of {len(target):,} rows",
+            expected="a value in every row",
+            remedy="Leave those rows out, and say so where you publish the audit",
+        )
+    distinct = int(target.nunique())
+    if distinct == 1:
+        only = plain_label(target.iloc[0])
+        raise InputError(f"the target {target.name!r} is {only!r} in every row", expected="at least two values")
+    if task != "auto":
+        if task == "binary" and distinct > 2:
+            raise InputError(f"the target has {distinct} values", expected="two for a binary task")
+        if task == "multiclass" and distinct > _MAX_CLASSES:
+            raise InputError(f"the target has {distinct:,} values", expected=f"at most {_MAX_CLASSES} classes")
+        return task  # type: ignore[return-value]
+    found = _guessed_task(target, distinct, model)
+    notes.append(f"The target has {distinct:,} distinct values and is read as a {found} task (task, --task).")
+    return found
+
+
+def _guessed_task(target: "pd.Series[Any]", distinct: int, model: Any) -> Task:
+    classes = getattr(model, "classes_", None)
+    if classes is not None:
+        return "binary" if len(classes) == 2 else "multiclass"
+    if getattr(model, "_estimator_type", None) == "regressor" or _tagged_regressor(model):
+        return "regression"
+    if distinct == 2:
+        return "binary"
+    if column_kind(target) != "number":
+        if distinct > _MAX_CLASSES:
+            raise InputError(
+                f"the target {target.name!r} has {distinct:,} different labels",
+                expected=f"at most {_MAX_CLASSES} classes, or numbers",
+            )
+        return "multiclass"
+    values = pd.to_numeric(target).to_numpy(dtype="float64")
+    whole = bool((values == np.floor(values)).all())
+    return "multiclass" if whole and distinct <= _MAX_WHOLE_CLASSES else "regression"
+
+
+def _tagged_regressor(model: Any) -> bool:
+    from sklearn.base import is_regressor
+
+    try:
+        return model is not None and bool(is_regressor(model))
+    except (AttributeError, TypeError):
+        return False
+
+
+def _refuse_unfit(model: Any, task: Task) -> None:
+    if not hasattr(model, "predict") and not callable(model):
+        raise InputError(
+            f"the model is a {type(model).__name__} without predict", expected="a fitted estimator or a callable"
+        )
+    if task != "regression" and _tagged_regressor(model):
+        raise InputError(f"the model is a regressor and the task is {task}", expected="a classifier")
+
+
+def _target(
+    target: "pd.Series[Any]",
+    task: Task,
+    model: Any,
+    predicted: Any,
+    prediction_type: str | None,
+    positive: Any,
+    notes: list[str],
+) -> tuple[tuple[Any, ...], np.ndarray]:
+    """Return the classes in the order of their codes, and the target as codes (or numbers)."""
+    if task == "regression":
+        if positive is not None:
+            raise InputError("a positive label was given for a regression task")
+        return (), _numbers(target, f"the target {target.name!r}")
+    own = getattr(model, "classes_", None)
+    if own is not None:
+        classes = [value.item() if hasattr(value, "item") else value for value in own]
+        unknown = sorted({plain_label(v) for v in target.unique()} - {plain_label(v) for v in classes})
+        known = class_codes(target.to_numpy(), classes)
+        if (known < 0).any():
+            raise InputError(
+                f"the target {target.name!r} has the value {(unknown or ['?'])[0]!r}, which the model does not know",
+                expected=f"its classes: {', '.join(repr(plain_label(v)) for v in classes)}",
+            )
+    else:
+        classes = _observed_classes(target, predicted, prediction_type, task)
+    if task == "binary":
+        if len(classes) != 2:
+            shown = ", ".join(repr(plain_label(v)) for v in classes)
+            raise InputError(f"there are {len(classes)} classes ({shown})", expected="two for a binary task")
+        classes = _positive_last(classes, positive, notes)
+    elif positive is not None:
+        raise InputError("a positive label was given for a multiclass task")
+    return tuple(classes), class_codes(target.to_numpy(), classes)
+
+
+def _observed_classes(target: "pd.Series[Any]", predicted: Any, prediction_type: str | None, task: Task) -> list[Any]:
+    values = list(target.unique())
+    labelled = isinstance(predicted, pd.Series) and prediction_type != "score" and task == "multiclass"
+    labelled = labelled or (isinstance(predicted, pd.Series) and prediction_type == "label")
+    if labelled:
+        values += list(predicted.dropna().unique())
+    return _sorted_labels(dict.fromkeys(value.item() if hasattr(value, "item") else value for value in values))
+
+
+def _sorted_labels(labels: Iterable[Any]) -> list[Any]:
+    labels = list(labels)
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=lambda value: (type(value).__name__, str(value)))
+
+
+def _positive_last(classes: list[Any], positive: Any, notes: list[str]) -> list[Any]:
+    names = [plain_label(value) for value in classes]
+    if positive is not None:
+        if plain_label(positive) not in names:
+            raise InputError(f"the positive label {positive!r} is no class", expected=" or ".join(map(repr, names)))
+        chosen = names.index(plain_label(positive))
+    else:
+        likely = [i for i, name in enumerate(names) if name.strip().rstrip(".").casefold() in _POSITIVE_NAMES]
+        chosen = likely[0] if len(likely) == 1 else 1
+        notes.append(f"{names[chosen]!r} is read as the positive class (positive, --positive).")
+    return [classes[1 - chosen], classes[chosen]]
+
+
+def _given(
+    predicted: Any,
+    prediction_type: str | None,
+    task: Task,
+    classes: tuple[Any, ...],
+    threshold: float | None,
+    notes: list[str],
+) -> tuple[np.ndarray, np.ndarray | None, float | None]:
+    """Return predictions as codes or numbers, scores where there are any, and the threshold in force."""
+    if task == "regression":
+        if isinstance(predicted, pd.DataFrame):
+            raise InputError(
+                f"{predicted.shape[1]} prediction columns were given", expected="one for a regression task"
+            )
+        return _numbers(predicted, "the predictions"), None, None
+    if isinstance(predicted, pd.DataFrame):
+        return (*_class_scores(predicted, task, classes, notes), None)
+    if predicted.isna().any():
+        raise InputError(f"the predictions are missing in {int(predicted.isna().sum()):,} rows")
+    kind = prediction_type or _guessed_type(predicted, classes, task, notes)
+    if kind == "label":
+        codes = class_codes(predicted.to_numpy(), classes)
+        if (codes < 0).any():
+            unknown = plain_label(predicted.iloc[int(np.flatnonzero(codes < 0)[0])])
+            raise InputError(
+                f"the predictions have the value {unknown!r}, which is no class of the target",
+                expected=", ".join(repr(plain_label(value)) for value in classes),
+                remedy="If they are probabilities, say prediction_type='score' (--prediction-type score)",
+            )
+        if threshold is not None:
+            raise InputError("a threshold was given with predictions that are labels", expected="scores")
+        return codes, None, None
+    if task == "multiclass":
+        raise InputError("one column of scores was given for several classes", expected="one column per class")
+    score = _unit_interval(_numbers(predicted, "the scores"))
+    cut = 0.5 if threshold is None else threshold
+    if threshold is None:
+        notes.append("The positive class is predicted where the score is at least 0.5 (threshold, --threshold).")
+    return (score >= cut).astype(np.int64), score, cut
+
+
+def _class_scores(
+    frame: pd.DataFrame, task: Task, classes: tuple[Any, ...], notes: list[str]
+) -> tuple[np.ndarray, np.ndarray]:
+    names = [plain_label(value) for value in classes]
+    if frame.shape[1] != len(names):
+        raise InputError(
+            f"{frame.shape[1]} score columns were given for {len(names)} classes", expected="one per class"
+        )
+    order = _column_order([str(column) for column in frame.columns], names)
+    if order is None:
+        natural = _sorted_labels(classes)
+        order = [natural.index(label) for label in classes]
+        columns = ", ".join(f"{frame.columns[order[i]]} = {name}" for i, name in enumerate(names))
+        notes.append(f"The score columns do not name the classes and are read in order: {columns}.")
+    scores = np.column_stack([_unit_interval(_numbers(frame.iloc[:, i], "the scores")) for i in order])
+    off = np.abs(scores.sum(axis=1) - 1.0)
+    if off.max() > _SUM_TOLERANCE:
+        raise InputError(
+            f"the scores of {int((off > _SUM_TOLERANCE).sum()):,} rows do not sum to 1",
+            expected="the probabilities of all classes to sum to 1 in every row",
+        )
+    return scores.argmax(axis=1), scores[:, 1] if task == "binary" else scores
+
+
+def _column_order(columns: list[str], names: list[str]) -> list[int] | None:
+    """Return for each class the position of the column that is called like it, or ends in ``_<class>``."""
+    matches: list[Callable[[str, str], bool]] = [
+        lambda column, name: column == name,
+        lambda column, name: column.endswith(f"_{name}"),
+    ]
+    for match in matches:
+        found = [[i for i, column in enumerate(columns) if match(column, name)] for name in names]
+        if all(len(hits) == 1 for hits in found):
+            return [hits[0] for hits in found]
+    return None
+
+
+def _guessed_type(predicted: "pd.Series[Any]", classes: tuple[Any, ...], task: Task, notes: list[str]) -> str:
+    labels = bool((class_codes(predicted.unique(), classes) >= 0).all())
+    kind = "label" if labels or task == "multiclass" or column_kind(predicted) != "number" else "score"
+    notes.append(f"The predictions are read as {kind}s (prediction_type, --prediction-type).")
+    return kind
+
+
+def _unit_interval(values: np.ndarray) -> np.ndarray:
+    outside = (values < 0) | (values > 1)
+    if outside.any():
+        raise InputError(
+            f"{int(outside.sum()):,} scores lie outside [0, 1] (from {values.min():.4g} to {values.max():.4g})",
+            expected="probabilities",
+            remedy="Turn log-odds into probabilities first, or give labels",
+        )
+    return values
+
+
+def _references(given: Mapping[str, str], sensitive: pd.DataFrame) -> dict[str, str]:
+    references = {}
+    for column, group in given.items():
+        if column not in sensitive.columns:
+            raise missing_column(column, [str(name) for name in sensitive.columns], "reference group")
+        groups = [str(name) for name in sensitive[column].cat.categories]
+        name = plain_label(group)
+        if name not in groups:
+            raise InputError(f"{column!r} has no group {name!r}", expected=", ".join(map(repr, groups)))
+        references[column] = name
+    return references
+
+
+def _training(train: Any, y: Any, columns: tuple[str, ...], task: Task, classes: tuple[Any, ...]) -> Training | None:
+    if train is None:
+        return None
+    if isinstance(train, tuple):
+        if len(train) != 2:
+            raise InputError(f"train is a tuple of {len(train)}", expected="(X_train, y_train)")
+        frame = to_frame(train[0], "the training data")
+        target = to_series(train[1], "the training target", index=frame.index)
+    else:
+        frame = to_frame(train, "the training data")
+        if not isinstance(y, str):
+            raise InputError("train is a table and y is no column name", expected="train=(X_train, y_train)")
+        if y not in frame.columns:
+            raise missing_column(y, list(frame.columns), "target of the training data")
+        target = frame[y]
+    for name in columns:
+        if name not in frame.columns:
+            raise missing_column(name, list(frame.columns), "training data (a feature of the model)")
+    if target.isna().any():
+        raise InputError(f"the training target is missing in {int(target.isna().sum()):,} rows")
+    codes = _numbers(target, "the training target") if task == "regression" else class_codes(target, classes)
+    return Training(frame.loc[:, list(columns)], codes)
+
+
+def _column_hash(series: "pd.Series[Any]") -> bytes:
+    """Return a digest of a column's values that does not depend on its container."""
+    kind = column_kind(series)
+    if kind == "number":
+        values = pd.to_numeric(series, errors="coerce").to_numpy(dtype="float64", na_value=np.nan)
+        return hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
+    codes, uniques = pd.factorize(series)
+    labels = [plain_label(value) for value in uniques]
+    order = np.argsort(np.array(labels, dtype=object), kind="stable") if labels else np.array([], dtype=int)
+    rank = np.empty(len(labels) + 1, dtype=np.int64)
+    rank[order] = np.arange(len(labels))
+    rank[-1] = -1
+    names = "\x00".join(labels[i] for i in order)
+    return hashlib.sha256(names.encode("utf-8", "surrogatepass") + rank[codes].tobytes()).digest()
