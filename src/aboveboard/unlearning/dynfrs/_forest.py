@@ -1,0 +1,364 @@
+"""The mutable forest behind the estimators: the rows, the trees, and a lock that lets many ask while one changes.
+
+The forest owns its rows. A row lives in a *slot*; a removal wipes its slot and hands it to the next row that comes.
+Nothing here knows about labels, data frames or scikit-learn.
+"""
+
+import hashlib
+import json
+import struct
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import joblib
+import numpy as np
+
+from aboveboard.unlearning.dynfrs._hash import occurrences, root_path
+from aboveboard.unlearning.dynfrs._kernels import (
+    IDS_END,
+    LIVE,
+    N_NODES,
+    N_TAGGED,
+    Config,
+    Rows,
+    Tree,
+    accumulate,
+    compact,
+    empty_tree,
+    modify,
+    plant,
+    reserve_ids,
+    resolve,
+    settle,
+)
+
+__all__ = ["ALGORITHM", "Forest", "SharedLock"]
+
+ALGORITHM = 1
+"""Changes whenever the forest that a seed and rows give changes; a file of another number is not loaded."""
+
+_ROOM = 0.06
+_CHUNK = 4096
+_PARALLEL_BATCH = 64
+
+
+class SharedLock:
+    """Many readers or one writer; a writer that waits goes before readers that come after it."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._writing = False
+        self._waiting = 0
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        with self._condition:
+            self._condition.wait_for(lambda: not self._writing and not self._waiting)
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._readers -= 1
+                if not self._readers:
+                    self._condition.notify_all()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        with self._condition:
+            self._waiting += 1
+            try:
+                self._condition.wait_for(lambda: not self._writing and not self._readers)
+            finally:
+                self._waiting -= 1
+            self._writing = True
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._writing = False
+                self._condition.notify_all()
+
+
+class Forest:
+    """A forest of extremely randomised trees from which rows can be taken and to which rows can be added.
+
+    Parameters
+    ----------
+    seed : int
+        64 bits; with the rows and their ids it determines the forest.
+    n_trees, k : int
+        Trees, and how many of them each row is put into.
+    cfg : Config
+    X : ndarray of float32, shape (n, d)
+    label : ndarray of int32, shape (n,)
+    target : ndarray of int64, shape (n,), or (0,) for classification
+    weight : ndarray of int32, shape (n,)
+    uid : ndarray of int64, shape (n,)
+        Distinct.
+    lazy : bool
+        Whether changed nodes are grown when they are next needed, or at once.
+    n_jobs : int or None
+        Threads over trees.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        n_trees: int,
+        k: int,
+        cfg: Config,
+        X: np.ndarray,
+        label: np.ndarray,
+        target: np.ndarray,
+        weight: np.ndarray,
+        uid: np.ndarray,
+        *,
+        lazy: bool,
+        n_jobs: int | None,
+    ) -> None:
+        self.seed, self.n_trees, self.k, self.cfg = seed, n_trees, k, cfg
+        self.lazy, self.n_jobs = lazy, n_jobs
+        self.X = np.array(X, dtype=np.float32, order="C")
+        self.label, self.target = label.astype(np.int32), target.astype(np.int64)
+        self.weight, self.uid = weight.astype(np.int32), uid.astype(np.int64)
+        self.alive = np.ones(len(X), dtype=np.uint8)
+        self.free: list[int] = []
+        self.slot_of = dict(zip(self.uid.tolist(), range(len(X)), strict=True))
+        self.version = 0
+        self.lock = SharedLock()
+        members = self._members(np.arange(len(X), dtype=np.int32))
+        self.trees: list[Tree] = self._each(
+            range(n_trees), lambda t: compact(*self._grown(t, members[t], cfg), cfg, _ROOM)
+        )
+
+    def __len__(self) -> int:
+        return len(self.slot_of)
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self.lock.reading():
+            state = {key: value for key, value in self.__dict__.items() if key != "lock"}
+            state["trees"] = [tuple(tree) for tree in self.trees]
+            state["cfg"] = tuple(self.cfg)
+            return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.trees = [Tree(*(np.array(field) for field in tree)) for tree in state["trees"]]
+        self.cfg = Config(*state["cfg"])
+        self.lock = SharedLock()
+
+    # -- changing -----------------------------------------------------------------------------------------------------
+
+    def add(self, X: np.ndarray, label: np.ndarray, target: np.ndarray, weight: np.ndarray, uid: np.ndarray) -> None:
+        """Add rows; their ids must be new."""
+        with self.lock.writing():
+            slots = self._take_slots(len(uid))
+            self.X[slots], self.label[slots] = X, label
+            self.weight[slots], self.uid[slots] = weight, uid
+            if self.cfg.regression:
+                self.target[slots] = target
+            self.alive[slots] = 1
+            self._change(slots, 1)
+            self.slot_of.update(zip(uid.tolist(), slots.tolist(), strict=True))
+            self.version += 1
+
+    def remove(self, uid: Sequence[int]) -> None:
+        """Remove rows; their ids must be known and distinct."""
+        with self.lock.writing():
+            slots = np.array([self.slot_of[i] for i in uid], dtype=np.int32)
+            self.alive[slots] = 0
+            self._change(slots, -1)
+            self.X[slots], self.label[slots], self.weight[slots] = 0.0, 0, 0
+            if self.cfg.regression:
+                self.target[slots] = 0
+            self.uid[slots] = -1
+            self.free += slots.tolist()
+            for i in uid:
+                del self.slot_of[i]
+            self.version += 1
+
+    def resolve(self) -> None:
+        """Grow every tagged node."""
+        with self.lock.writing():
+            self._resolve()
+
+    def _resolve(self) -> None:
+        tagged = [t for t, tree in enumerate(self.trees) if tree.meta[N_TAGGED]]
+        rows = self._rows()
+        for t, tree in zip(tagged, self._each(tagged, lambda t: resolve(self.trees[t], rows, self.cfg)), strict=True):
+            self.trees[t] = tree
+
+    def _change(self, slots: np.ndarray, sign: int) -> None:
+        rows, cfg, alive = self._rows(), self.cfg, self.alive
+        trees = self.trees
+
+        def apply(t: int, batch: np.ndarray) -> None:
+            tree = trees[t]
+            extra = len(batch) if sign > 0 else 0
+            if tree.ids.size - tree.meta[IDS_END] < 2 * (tree.meta[LIVE] + extra):
+                trees[t] = tree = reserve_ids(tree, extra)
+            modify(tree, rows, cfg, alive, batch, sign)
+            if not self.lazy and tree.meta[N_TAGGED]:
+                trees[t] = resolve(tree, rows, cfg)
+
+        if len(slots) == 1:
+            for t in occurrences(np.uint64(self.seed), self.uid[slots], self.n_trees, self.k)[0].tolist():
+                apply(t, slots)
+            return
+        members = self._members(slots)
+        touched = [t for t in range(self.n_trees) if len(members[t])]
+        if len(slots) < _PARALLEL_BATCH:
+            for t in touched:
+                apply(t, members[t])
+        else:
+            self._each(touched, lambda t: apply(t, members[t]))
+
+    def _take_slots(self, n: int) -> np.ndarray:
+        fresh = n - len(self.free)
+        if fresh > 0:
+            size = len(self.uid)
+            grown = size + max(fresh, size // 4, 16)
+            for name in ("X", "label", "weight", "uid", "alive", *(["target"] if self.cfg.regression else [])):
+                old = getattr(self, name)
+                new = np.zeros((grown, *old.shape[1:]), dtype=old.dtype)
+                new[:size] = old
+                setattr(self, name, new)
+            self.uid[size:] = -1
+            self.free += range(grown - 1, size - 1, -1)
+        return np.array([self.free.pop() for _ in range(n)], dtype=np.int32)
+
+    # -- asking -------------------------------------------------------------------------------------------------------
+
+    def answer(self, X: np.ndarray) -> np.ndarray:
+        """Return the mean of the trees' answers: class shares, shape (n, C), or means in target steps, shape (n, 1)."""
+        X = np.ascontiguousarray(X, dtype=np.float32)
+        with self.lock.reading():
+            out = self._answer(X)
+        if out is None:
+            with self.lock.writing():
+                rows = self._rows()
+                tagged = [t for t, tree in enumerate(self.trees) if tree.meta[N_TAGGED]]
+                grown = self._each(tagged, lambda t: settle(self.trees[t], rows, self.cfg, X))
+                for t, tree in zip(tagged, grown, strict=True):
+                    self.trees[t] = tree
+                out = self._answer(X)
+                assert out is not None
+        return out
+
+    def _answer(self, X: np.ndarray) -> np.ndarray | None:
+        """Return the answer, or None where a tagged node stands in the way. Trees without rows do not vote."""
+        voting = [tree for tree in self.trees if tree.meta[LIVE]]
+        out = np.zeros((len(X), self.cfg.n_classes))
+
+        def ask(start: int) -> bool:
+            part = slice(start, start + _CHUNK)
+            return all(accumulate(tree, self.cfg, X[part], out[part]) for tree in voting)
+
+        starts = range(0, len(X), _CHUNK)
+        if not (all(self._each(starts, ask)) if len(starts) > 1 else ask(0)):
+            return None
+        out /= len(voting)
+        return out
+
+    # -- proving ------------------------------------------------------------------------------------------------------
+
+    def canonical(self, t: int, rank: np.ndarray | None = None) -> Tree:
+        """Return tree `t`, grown whole, in preorder, with rows named by the rank of their ids."""
+        with self.lock.writing():
+            self.trees[t] = resolve(self.trees[t], self._rows(), self.cfg)
+            return compact(self.trees[t], self.rank() if rank is None else rank, self.cfg, 0)
+
+    def refitted(self, t: int, order: np.ndarray | None = None) -> Tree:
+        """Return what `canonical` gives for tree `t` of a forest fitted afresh on the living rows."""
+        with self.lock.reading():
+            order = self.order() if order is None else order
+            mine = (occurrences(np.uint64(self.seed), self.uid[order], self.n_trees, self.k) == t).any(axis=1)
+            tree, _ = self._grown(t, order[mine], self.cfg)
+            return compact(tree, np.flatnonzero(mine).astype(np.int32), self.cfg, 0)
+
+    def order(self) -> np.ndarray:
+        """Return the slots of the living rows, in the order of their ids."""
+        slots = np.flatnonzero(self.alive)
+        return slots[np.argsort(self.uid[slots])].astype(np.int32)
+
+    def rank(self) -> np.ndarray:
+        """Return for each slot the rank of its id among the living, -1 for empty slots."""
+        rank = np.full(len(self.uid), -1, dtype=np.int32)
+        order = self.order()
+        rank[order] = np.arange(len(order), dtype=np.int32)
+        return rank
+
+    def digest(self, header: dict[str, Any]) -> str:
+        """Return the sha256 of `header`, the rows in the order of their ids, and every tree in canonical form."""
+        with self.lock.writing():
+            self._resolve()
+            order, rank = self.order(), self.rank()
+            state = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+            for name in ("uid", "X", "label", "weight", *(["target"] if self.cfg.regression else [])):
+                state.update(_bytes(getattr(self, name)[order]))
+            for tree in self._each(range(self.n_trees), lambda t: tree_digest(compact(self.trees[t], rank, self.cfg, 0))):
+                state.update(tree)
+            return state.hexdigest()
+
+    @property
+    def n_tagged(self) -> int:
+        with self.lock.reading():
+            return int(sum(tree.meta[N_TAGGED] for tree in self.trees))
+
+    @property
+    def n_nodes(self) -> int:
+        with self.lock.reading():
+            return int(sum((tree.child[: tree.meta[N_NODES]] > -3).sum() for tree in self.trees))
+
+    @property
+    def memory_bytes(self) -> int:
+        with self.lock.reading():
+            rows = sum(getattr(self, name).nbytes for name in ("X", "label", "target", "weight", "uid", "alive"))
+            return int(rows + sum(field.nbytes for tree in self.trees for field in tree))
+
+    # -- helpers ------------------------------------------------------------------------------------------------------
+
+    def _rows(self) -> Rows:
+        return Rows(self.X.reshape(-1), self.cfg.n_features, 1, self.label, self.target, self.weight)
+
+    def _members(self, slots: np.ndarray) -> list[np.ndarray]:
+        """Return for each tree which of `slots` it holds, in their order."""
+        trees = occurrences(np.uint64(self.seed), self.uid[slots], self.n_trees, self.k).reshape(-1)
+        kind = np.uint16 if self.n_trees <= 2**16 else np.int64
+        by_tree = np.argsort(trees.astype(kind), kind="stable")
+        bounds = np.concatenate([[0], np.cumsum(np.bincount(trees, minlength=self.n_trees))])
+        held = slots[by_tree // self.k]
+        return [held[bounds[t] : bounds[t + 1]] for t in range(self.n_trees)]
+
+    def _grown(self, t: int, slots: np.ndarray, cfg: Config) -> tuple[Tree, np.ndarray]:
+        """Grow tree `t` on a packed copy of its rows, columns together; its ids count rows of the copy."""
+        block = np.ascontiguousarray(self.X[slots].T)
+        target = self.target[slots] if cfg.regression else self.target
+        rows = Rows(block.reshape(-1), 1, len(slots), self.label[slots], target, self.weight[slots])
+        tree = empty_tree(np.uint64(root_path(np.uint64(self.seed), t)), len(slots), 64, 32, cfg)
+        plant(tree, rows, np.arange(len(slots), dtype=np.int32))
+        return resolve(tree, rows, cfg), slots
+
+    def _each(self, items: Sequence[int], work: Callable[[int], Any]) -> list[Any]:
+        """Run `work` for every item, in threads where `n_jobs` allows it; the kernels let go of the interpreter."""
+        jobs = joblib.effective_n_jobs(self.n_jobs)
+        if jobs == 1 or len(items) < 2:
+            return [work(item) for item in items]
+        return list(joblib.Parallel(n_jobs=jobs, prefer="threads")(joblib.delayed(work)(item) for item in items))
+
+
+def tree_digest(tree: Tree) -> bytes:
+    """Return the sha256 of a canonical tree: its splits, counts, remembered candidates and rows."""
+    state = hashlib.sha256()
+    for field in tree:
+        state.update(_bytes(field))
+    return state.digest()
+
+
+def _bytes(array: np.ndarray) -> bytes:
+    little = np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<"))
+    return struct.pack("<q", little.nbytes) + little.tobytes()
