@@ -120,19 +120,22 @@ class Forest:
         lazy: bool,
         n_jobs: int | None,
     ) -> None:
-        self.seed, self.n_trees, self.k, self.cfg = seed, n_trees, k, cfg
+        self.seed, self.n_trees, self.k = seed, n_trees, k
+        self.cfg = cfg._replace(weighted=bool((weight != 1).any()))
         self.lazy, self.n_jobs = lazy, n_jobs
         self.X = np.array(X, dtype=np.float32, order="C")
         self.label, self.target = label.astype(np.int32), target.astype(np.int64)
         self.weight, self.uid = weight.astype(np.int32), uid.astype(np.int64)
         self.alive = np.ones(len(X), dtype=np.uint8)
         self.free: list[int] = []
+        self.n_counting, self.weight_total, self.target_total = 0, 0, 0
+        self._tally(slice(None), 1)
         self.slot_of = dict(zip(self.uid.tolist(), range(len(X)), strict=True))
         self.version = 0
         self.lock = SharedLock()
         members = self._members(np.arange(len(X), dtype=np.int32))
         self.trees: list[Tree] = self._each(
-            range(n_trees), lambda t: compact(*self._grown(t, members[t], cfg), cfg, _ROOM)
+            range(n_trees), lambda t: compact(*self._grown(t, members[t]), self.cfg, _ROOM)
         )
 
     def __len__(self) -> int:
@@ -156,6 +159,10 @@ class Forest:
     def add(self, X: np.ndarray, label: np.ndarray, target: np.ndarray, weight: np.ndarray, uid: np.ndarray) -> None:
         """Add rows; their ids must be new."""
         with self.lock.writing():
+            if not self.slot_of.keys().isdisjoint(uid.tolist()):
+                raise ValueError("another thread has added rows with these ids meanwhile")
+            if (weight != 1).any():
+                self.cfg = self.cfg._replace(weighted=True)
             slots = self._take_slots(len(uid))
             self.X[slots], self.label[slots] = X, label
             self.weight[slots], self.uid[slots] = weight, uid
@@ -164,6 +171,7 @@ class Forest:
             self.alive[slots] = 1
             self._change(slots, 1)
             self.slot_of.update(zip(uid.tolist(), slots.tolist(), strict=True))
+            self._tally(slots, 1)
             self.version += 1
 
     def remove(self, uid: Sequence[int]) -> None:
@@ -172,6 +180,7 @@ class Forest:
             slots = np.array([self.slot_of[i] for i in uid], dtype=np.int32)
             self.alive[slots] = 0
             self._change(slots, -1)
+            self._tally(slots, -1)
             self.X[slots], self.label[slots], self.weight[slots] = 0.0, 0, 0
             if self.cfg.regression:
                 self.target[slots] = 0
@@ -205,7 +214,7 @@ class Forest:
             if not self.lazy and tree.meta[N_TAGGED]:
                 trees[t] = resolve(tree, rows, cfg)
 
-        if len(slots) == 1:
+        if len(slots) == 1 and self.weight[slots[0]]:
             for t in occurrences(np.uint64(self.seed), self.uid[slots], self.n_trees, self.k)[0].tolist():
                 apply(t, slots)
             return
@@ -266,19 +275,33 @@ class Forest:
 
     # -- proving ------------------------------------------------------------------------------------------------------
 
-    def canonical(self, t: int, rank: np.ndarray | None = None) -> Tree:
+    def canonical(self, t: int) -> Tree:
         """Return tree `t`, grown whole, in preorder, with rows named by the rank of their ids."""
         with self.lock.writing():
-            self.trees[t] = resolve(self.trees[t], self._rows(), self.cfg)
-            return compact(self.trees[t], self.rank() if rank is None else rank, self.cfg, 0)
+            return self._canonical(t, self.rank())
 
-    def refitted(self, t: int, order: np.ndarray | None = None) -> Tree:
-        """Return what `canonical` gives for tree `t` of a forest fitted afresh on the living rows."""
+    def check(self, trees: Sequence[int], header: dict[str, Any]) -> tuple[int, str]:
+        """Return how many of `trees` differ from the same tree grown afresh on the living rows, and the digest."""
+        with self.lock.writing():
+            order, rank = self.order(), self.rank()
+            held = occurrences(np.uint64(self.seed), self.uid[order], self.n_trees, self.k)
+            differing = 0
+            for t in trees:
+                mine = (held == t).any(axis=1) & (self.weight[order] > 0)
+                tree, _ = self._grown(t, order[mine])
+                afresh = compact(tree, np.flatnonzero(mine).astype(np.int32), self.cfg, 0)
+                differing += tree_digest(afresh) != tree_digest(self._canonical(t, rank))
+            return differing, self._digest(header)
+
+    def _canonical(self, t: int, rank: np.ndarray) -> Tree:
+        self.trees[t] = resolve(self.trees[t], self._rows(), self.cfg)
+        return compact(self.trees[t], rank, self.cfg, 0)
+
+    def left_without(self, uid: Sequence[int]) -> int:
+        """Return how many rows of weight above 0 would be left without these."""
         with self.lock.reading():
-            order = self.order() if order is None else order
-            mine = (occurrences(np.uint64(self.seed), self.uid[order], self.n_trees, self.k) == t).any(axis=1)
-            tree, _ = self._grown(t, order[mine], self.cfg)
-            return compact(tree, np.flatnonzero(mine).astype(np.int32), self.cfg, 0)
+            slots = np.array([self.slot_of[i] for i in uid], dtype=np.int64)
+            return self.n_counting - int((self.weight[slots] > 0).sum())
 
     def order(self) -> np.ndarray:
         """Return the slots of the living rows, in the order of their ids."""
@@ -295,14 +318,24 @@ class Forest:
     def digest(self, header: dict[str, Any]) -> str:
         """Return the sha256 of `header`, the rows in the order of their ids, and every tree in canonical form."""
         with self.lock.writing():
-            self._resolve()
-            order, rank = self.order(), self.rank()
-            state = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
-            for name in ("uid", "X", "label", "weight", *(["target"] if self.cfg.regression else [])):
-                state.update(_bytes(getattr(self, name)[order]))
-            for tree in self._each(range(self.n_trees), lambda t: tree_digest(compact(self.trees[t], rank, self.cfg, 0))):
-                state.update(tree)
-            return state.hexdigest()
+            return self._digest(header)
+
+    def _digest(self, header: dict[str, Any]) -> str:
+        order, rank = self.order(), self.rank()
+        state = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+        for name in ("uid", "X", "label", "weight", *(["target"] if self.cfg.regression else [])):
+            state.update(_bytes(getattr(self, name)[order]))
+        for tree in self._each(range(self.n_trees), lambda t: tree_digest(self._canonical(t, rank))):
+            state.update(tree)
+        return state.hexdigest()
+
+    def living(self) -> dict[str, np.ndarray]:
+        """Return copies of the living rows, in the order of their ids: X, label, target, weight and uid."""
+        with self.lock.reading():
+            order = self.order()
+            rows = {name: getattr(self, name)[order] for name in ("X", "label", "weight", "uid")}
+            rows["target"] = self.target[order] if self.cfg.regression else self.target
+            return rows
 
     @property
     def n_tagged(self) -> int:
@@ -322,11 +355,24 @@ class Forest:
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 
+    def _tally(self, slots: Any, sign: int) -> None:
+        """Keep the totals that decide whether a request can be met; whole numbers of any size."""
+        weight = self.weight[slots]
+        self.n_counting += sign * int((weight > 0).sum())
+        self.weight_total += sign * int(weight.sum(dtype=np.int64))
+        if self.cfg.regression:
+            # In halves of 31 bits, so that no sum overflows before Python takes over.
+            size = np.abs(self.target[slots])
+            high, low = size >> 31, size & (2**31 - 1)
+            self.target_total += sign * ((int((high * weight).sum()) << 31) + int((low * weight).sum()))
+
     def _rows(self) -> Rows:
         return Rows(self.X.reshape(-1), self.cfg.n_features, 1, self.label, self.target, self.weight)
 
     def _members(self, slots: np.ndarray) -> list[np.ndarray]:
-        """Return for each tree which of `slots` it holds, in their order."""
+        """Return for each tree which of `slots` it holds, in their order; rows of weight 0 are in none."""
+        if not self.weight[slots].all():
+            slots = slots[self.weight[slots] > 0]
         trees = occurrences(np.uint64(self.seed), self.uid[slots], self.n_trees, self.k).reshape(-1)
         kind = np.uint16 if self.n_trees <= 2**16 else np.int64
         by_tree = np.argsort(trees.astype(kind), kind="stable")
@@ -334,8 +380,9 @@ class Forest:
         held = slots[by_tree // self.k]
         return [held[bounds[t] : bounds[t + 1]] for t in range(self.n_trees)]
 
-    def _grown(self, t: int, slots: np.ndarray, cfg: Config) -> tuple[Tree, np.ndarray]:
+    def _grown(self, t: int, slots: np.ndarray) -> tuple[Tree, np.ndarray]:
         """Grow tree `t` on a packed copy of its rows, columns together; its ids count rows of the copy."""
+        cfg = self.cfg
         block = np.ascontiguousarray(self.X[slots].T)
         target = self.target[slots] if cfg.regression else self.target
         rows = Rows(block.reshape(-1), 1, len(slots), self.label[slots], target, self.weight[slots])
