@@ -175,7 +175,7 @@ def info(name: str) -> DatasetInfo:
     raise InputError(
         f"There is no data set named {name!r}",
         expected=f"one of {', '.join(records)}",
-        remedy=f"Did you mean {near[0]!r}?" if near else "'aboveboard data list' describes each",
+        remedy=f"The nearest is {near[0]!r}" if near else "'aboveboard data list' describes each",
     )
 
 

@@ -215,7 +215,7 @@ def _prepared(originals: Contents, record: DatasetInfo, prepare: Callable[[Mappi
 
 
 def _download(file: FileInfo) -> bytes:
-    from urllib.error import URLError
+    from http.client import HTTPException
     from urllib.request import Request, urlopen
 
     request = Request(file.url, headers={"User-Agent": "aboveboard"})  # noqa: S310 - the address is from the manifest
@@ -223,7 +223,7 @@ def _download(file: FileInfo) -> bytes:
     try:
         with urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
             content: bytes = answer.read(limit + 1)
-    except (URLError, OSError) as error:
+    except (OSError, HTTPException) as error:  # URLError is an OSError
         raise InputError(
             f"{file.url} could not be fetched: {getattr(error, 'reason', None) or error}",
             expected="an answer from the public source",
