@@ -16,7 +16,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 from aboveboard.auditing.limits import Limits
-from aboveboard.auditing.report.figures import figure_svg
+from aboveboard.auditing.report.figures import draw
 from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR
 from aboveboard.core.catalogue import Method, catalogue
 from aboveboard.reproduce import Criterion, Outcome
@@ -46,7 +46,7 @@ class EvidenceFigure(SphinxDirective):
         outcome = Outcome.from_dict(evidence["full"])
         shown: list[nodes.Node] = []
         for number, figure in enumerate(outcome.figures):
-            svg = figure_svg(figure, uid=f"{method.slug}-{number}")
+            svg = draw(figure, prefix=f"{method.slug}-{number}")
             html = f'<figure class="evidence-figure">{svg}</figure>'
             shown.append(nodes.raw("", html, format="html"))
             shown.append(nodes.paragraph(text=figure.alt, classes=["evidence-alt"]))
