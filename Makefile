@@ -47,6 +47,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.docs
+	rm -rf docs/_generated
 	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 

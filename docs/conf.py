@@ -37,6 +37,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_preprocess_types = True
+napoleon_custom_sections = ["Guarantee", "Cost", "Source"]
 
 # In docstrings `name` is code, and a link where it names something of ours.
 default_role = "py:obj"

@@ -378,6 +378,18 @@ def test_the_command_line_starts_without_numpy_pandas_scikit_learn_or_pyarrow():
     assert done.stdout.strip() == ""
 
 
+def test_every_public_name_is_on_the_api_page():
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for package in ("aboveboard", "aboveboard.core", "aboveboard.data", *_areas()):
+        for name in importlib.import_module(package).__all__:
+            if not name.startswith("__") and name not in ("SUPPRESSED", "require"):
+                assert f"~{package}.{name}\n" in page, f"{package}.{name}"
+
+
+def _areas() -> list[str]:
+    return [f"aboveboard.{area}" for area in sorted(METHOD_AREAS) if (SOURCE / area).is_dir()]
+
+
 def test_no_area_is_empty():
     for area in METHOD_AREAS:
         if (SOURCE / area).is_dir():
