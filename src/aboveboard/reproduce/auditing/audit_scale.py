@@ -260,16 +260,17 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
 
 def _figure(what: str, sizes: Sequence[int], costs: Sequence[_Cost], fixed: str) -> Figure:
     seconds = tuple(round(cost.seconds, 2) for cost in costs)
-    largest = costs[-1]
-    straight = largest.seconds / sizes[-1]
+    each = costs[-1].seconds / sizes[-1]
+    thousands = sizes[-1] >= 10_000
+    x = tuple(size / 1000 if thousands else float(size) for size in sizes)
     return Figure(
         kind="lines",
         title=f"Seconds of an audit against {what} ({fixed})",
-        x_label=what.capitalize(),
+        x_label=f"Thousand {what}" if thousands else what.capitalize(),
         y_label="Seconds",
         series=(
-            Series("measured", tuple(map(float, sizes)), seconds),
-            Series("in proportion", tuple(map(float, sizes)), tuple(round(straight * size, 2) for size in sizes)),
+            Series("measured", x, seconds),
+            Series("in proportion", x, tuple(round(each * size, 2) for size in sizes)),
         ),
         lines=(Line("limit for a million rows", 180.0),) if what == "rows" and sizes[-1] >= 1_000_000 else (),
         alt=(
