@@ -37,12 +37,25 @@ from aboveboard._stats.intervals import (
     wilson,
 )
 
-__all__ = ["ClusterGrams", "Deviations", "RateSums", "max_t_normal", "positive", "rate_deviations", "ratio"]
+__all__ = [
+    "DRAWS",
+    "WIDER",
+    "ClusterGrams",
+    "Deviations",
+    "RateSums",
+    "max_t_normal",
+    "positive",
+    "rate_deviations",
+    "ratio",
+]
 
 Floats = NDArray[np.float64]
 
-_DRAWS: Final = 20_000  # the 95 % critical value is then known to about 0.01
-_WIDER: Final = 1.03
+DRAWS: Final = 20_000
+"""Draws for a critical value: the 95 % one is then known to about 0.01."""
+
+WIDER: Final = 1.03
+"""By how much critical values are raised, see above."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +194,7 @@ def rate_deviations(
         covariance, total, compared, level=level ** (1.0 / family), rng=rng, reference=reference, normals=normals
     )
 
-    critical *= _WIDER
+    critical *= WIDER
     intervals = [wilson(_counts(r, n), n, z=critical) for r, n in ((rate, n_own), (rate_other, n_other))]
     low, high = mover(rate, intervals[0], rate_other, intervals[1], correlation=correlation)
     difference = rate - rate_other
@@ -241,7 +254,7 @@ def max_t_normal(
     floor = critical_z(level)
     if compared.sum() < 2:
         return floor
-    draws = rng.standard_normal((_DRAWS, len(total))) if normals is None else normals
+    draws = rng.standard_normal((DRAWS, len(total))) if normals is None else normals
     if covariance.ndim == 1:
         figures = draws * np.sqrt(covariance)
     else:

@@ -20,7 +20,7 @@ from scipy import sparse, stats
 
 from aboveboard._stats.bootstrap import CellMoments, ClusterCells, max_t_critical, resampled_weights
 from aboveboard._stats.cells import GroupMeans
-from aboveboard._stats.deviations import ClusterGrams, Deviations, max_t_normal, positive, ratio
+from aboveboard._stats.deviations import WIDER, ClusterGrams, Deviations, max_t_normal, positive, ratio
 from aboveboard._stats.intervals import critical_z, kish, mover, weighted_n, wilson
 
 __all__ = ["gap_deviations", "mean_deviations"]
@@ -178,6 +178,7 @@ def gap_deviations(
         spread = np.sqrt(positive(np.diagonal(matrix)))
         covariance = matrix / np.outer(spread, spread) * np.sqrt(np.outer(own.variance, own.variance))
     critical = max_t_normal(covariance, own.total, compared, level=level, rng=rng, reference=reference, normals=normals)
+    critical *= WIDER
     low, high = mover(own.gap, own.interval(critical), other.gap, other.interval(critical), correlation=correlation)
     difference = own.gap - other.gap
     kept = np.ones(members)
