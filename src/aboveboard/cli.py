@@ -393,7 +393,7 @@ def _audit(options: Options) -> int:
     _print_report(report, options)
     if not report.complete:
         _complain(f"Interrupted: the report in {options.out} holds what had been found until then.")
-    elif verdict.counted:
+    elif verdict.status != gate.PASSED:
         _complain(_why_it_fails(verdict, options))
     return verdict.status
 
@@ -502,7 +502,6 @@ def _print_report(report: "Report", options: Options) -> None:
         except BrokenPipeError:
             _silence_stdout()
     else:
-        import aboveboard.auditing.report  # noqa: F401 - registers the renderers
         from aboveboard.core.report import renderers
 
         _say(renderers[options.format](report).rstrip("\n"))
@@ -512,6 +511,8 @@ def _print_report(report: "Report", options: Options) -> None:
 
 
 def _why_it_fails(verdict: gate.Verdict, options: Options) -> str:
+    if verdict.status == gate.ERROR:
+        return "Exit status 4: not every check ran, so the report is not complete."
     ids = [finding.id for finding in verdict.counted]
     shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
     strict = ", strict" if options.strict else ""
