@@ -194,7 +194,7 @@ def _bundled_criterion() -> Criterion:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             done = subprocess.run(
-                [sys.executable, "-c", "from aboveboard.cli import main; main()", "audit"],
+                [sys.executable, "-m", "aboveboard", "audit"],
                 cwd=folder,
                 capture_output=True,
                 text=True,
