@@ -173,7 +173,7 @@ class Subject:
         digest = hashlib.sha256()
         for frame in (self.X, self.sensitive):
             for name in frame.columns:
-                digest.update(str(name).encode() + b"\x00" + _column_hash(frame[name]))
+                digest.update(str(name).encode("utf-8", "surrogatepass") + b"\x00" + _column_hash(frame[name]))
         for values in (self.y, self.prediction, self.score):
             if values is not None:
                 digest.update(np.ascontiguousarray(values, dtype="float64").tobytes())
