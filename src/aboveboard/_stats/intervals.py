@@ -231,7 +231,7 @@ def cluster_effective_n(
         0 or there is one cluster.
     """
     p, v, m, n = np.broadcast_arrays(*(np.asarray(a, dtype=np.float64) for a in (rate, variance, clusters, size)))
-    out: Floats = np.minimum(m, n)
+    out: Floats = np.array(np.minimum(m, n))
     known = (v > 0) & (m >= 2) & (p > 0) & (p < 1)
     quantile = stats.t.ppf(0.5 + level / 2, np.maximum(m[known] - 1.0, 1.0))
     raw = p[known] * (1.0 - p[known]) / v[known] * (critical_z(level) / quantile) ** 2

@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
+from scipy import sparse
 
 from aboveboard._stats.cells import GroupCells
 from aboveboard.auditing.disclosure import Withheld, crossed_margins, withhold_crossed, withhold_parts
@@ -82,12 +83,8 @@ def people(cells: GroupCells, among: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return the number of people per group in the cells marked: of clusters, where rows come in clusters."""
     if cells.clusters is None:
         return cells.rows(among)
-    groups, inner = cells.count.shape[0], among.size
-    counts = np.zeros(groups)
-    for g in range(groups):
-        columns = g * inner + np.flatnonzero(among.ravel())
-        counts[g] = np.count_nonzero(np.asarray(cells.clusters.matrix[:, columns].sum(axis=1)) > 0)
-    return counts
+    members = sparse.kron(sparse.identity(len(cells.count)), sparse.csr_matrix(among.reshape(-1, 1).astype(np.float64)))
+    return np.asarray(((cells.clusters.matrix @ members) > 0).sum(axis=0), dtype=np.float64).ravel()
 
 
 def withhold(
