@@ -12,12 +12,11 @@ from aboveboard.fairness.randomized_fair_boc._optimum import (
     Floats,
     GroupCurve,
     Indices,
-    best_rates,
     constraint_mass,
     without_mass,
 )
 
-__all__ = ["SAME_SCORE", "GroupAtoms", "Rule", "SortedScores", "accepted", "all_present", "fair_rules"]
+__all__ = ["SAME_SCORE", "GroupAtoms", "Rule", "SortedScores", "accepted", "all_present"]
 
 SAME_SCORE: Final = 1e-12
 """Scores closer than this are equal: one person's score may differ in the last bits from batch to batch."""
@@ -146,12 +145,6 @@ class GroupAtoms:
 
     def rate(self, rule: Rule) -> float:
         return float(self.weight @ self.acceptance(rule) / self.curve.total)
-
-
-def fair_rules(atoms: Sequence[GroupAtoms], slack: float) -> list[Rule]:
-    """Return the threshold and tie probability of each group in the most accurate fair classifier."""
-    rates = best_rates([group.curve for group in atoms], slack)
-    return [group.rule(rate) for group, rate in zip(atoms, rates, strict=True)]
 
 
 def all_present(atoms: Sequence[GroupAtoms | None], groups: Sequence[Any], constraint: Constraint) -> list[GroupAtoms]:

@@ -29,13 +29,13 @@ from aboveboard.fairness.randomized_fair_boc._atoms import (
     SortedScores,
     accepted,
     all_present,
-    fair_rules,
 )
 from aboveboard.fairness.randomized_fair_boc._groups import group_codes, known_codes
 from aboveboard.fairness.randomized_fair_boc._optimum import (
     Constraint,
     Floats,
     Indices,
+    best_rates,
     checked_constraint,
     checked_slack,
     constant_from_totals,
@@ -48,6 +48,7 @@ __all__ = ["RandomizedFairClassifier"]
 
 _LARGE_KAPPA: Final = 20.0
 _FOLDS: Final = 5
+_ROUNDING: Final = 1e-6  # probabilities in single precision may leave [0, 1] by this much
 _PURPOSE: Final = "aboveboard/randomized_fair_boc"
 _PAPER: Final = Reference(
     title="Optimal Fair Learning Robust to Adversarial Distribution Shift",
@@ -225,7 +226,8 @@ class RandomizedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             self.groups_,
             constraint,
         )
-        rules = fair_rules(atoms, slack)
+        rates = best_rates([group.curve for group in atoms], slack)
+        rules = [group.rule(rate) for group, rate in zip(atoms, rates, strict=True)]
         before = _plugin_accuracy(atoms, rules)
         if self.derandomize:
             rules = [_rounded(group, rule) for group, rule in zip(atoms, rules, strict=True)]
@@ -490,9 +492,9 @@ class RandomizedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
                 f"the estimator knows the classes {known}", expected=f"those of y: {self.classes_.tolist()}"
             )
         score = np.asarray(estimator.predict_proba(X), dtype=np.float64)[:, known.index(self.classes_[1])]
-        if not np.all((score >= 0) & (score <= 1)):
+        if not np.all((score >= -_ROUNDING) & (score <= 1 + _ROUNDING)):
             raise InputError("predict_proba gives values outside [0, 1] or NaN", expected="probabilities")
-        return score
+        return np.clip(score, 0.0, 1.0)
 
     def _scores_and_groups(self, X: Any, sensitive_features: Any) -> tuple[Floats, Indices]:
         check_is_fitted(self)
@@ -572,11 +574,9 @@ class RandomizedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             calibrate=calibrate,
             random_state=seed,
         )
-        price = fitted.price(0.95)
-        self.expected_accuracy_ = float(price.accuracy[0])
-        self.unconstrained_accuracy_ = price.unconstrained_accuracy
-        low, high = float(price.accuracy_low[0]), float(price.accuracy_high[0])
-        self.expected_accuracy_interval_ = Interval(low, high, 0.95, "Wilson, cross-fitted")
+        self.expected_accuracy_, interval = fitted.accuracy(fitted.fair[0])
+        self.unconstrained_accuracy_, _ = fitted.accuracy(fitted.free)
+        self.expected_accuracy_interval_ = Interval(*interval, 0.95, "Wilson, cross-fitted")
         self.calibration_error_ = fitted.calibration_error()
 
 

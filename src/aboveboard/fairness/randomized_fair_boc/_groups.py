@@ -103,7 +103,7 @@ def _frame(given: Any) -> pd.DataFrame:
         return native.to_pandas()
     if isinstance(native, nw.Series):
         return native.to_pandas().to_frame()
-    values = np.asarray(given)
+    values = given if isinstance(given, np.ndarray) else np.array(given, dtype=object)  # a list may mix NaN and text
     if values.dtype.kind not in "OUSbiufM":
         raise InputError(f"sensitive_features holds values of type {values.dtype}", expected="group labels")
     if values.ndim not in (1, 2):
