@@ -65,6 +65,7 @@ def test_column_names_become_text():
         (pd.DataFrame({"a": [{}, None]}), "dict"),
         (pa.table({"a": [[1], [2]]}).to_pandas(types_mapper=pd.ArrowDtype), "list<"),
         (pd.DataFrame({"a": [1j, 2j]}), "complex"),
+        (pd.DataFrame([[1]], columns=pd.Index(["a\ud800"], dtype=object)), "no valid text"),
     ],
 )
 def test_what_is_no_table_is_refused(data, message):
