@@ -187,6 +187,10 @@ def _missing_codes(p: _Profile, _: Subject) -> _Problem | None:
         words = sorted({str(p.values[i]).strip() for i in hits})
         count = int(p.counts[hits].sum()) if hits else 0
         return _Problem(p.name, count, ", ".join(f'"{word}"' for word in words)) if count else None
+    return None
+
+
+def _missing_numbers(p: _Profile, _: Subject) -> _Problem | None:
     if p.kind != "number":
         return None
     values = p.values.astype("float64")
@@ -286,6 +290,14 @@ _KINDS: Final = (
         "columns seem to write missing values as a code",
         "A model reads such a code as a value.",
         _missing_codes,
+    ),
+    _Kind(
+        "missing_numbers",
+        "note",
+        "column has a number far outside the others that often stands for a missing value",
+        "columns have a number far outside the others that often stands for a missing value",
+        "If it is a code, a model reads it as a value; it may also be a cap.",
+        _missing_numbers,
     ),
     _Kind(
         "mostly_missing",

@@ -63,7 +63,7 @@ def _probabilities(subject: Subject, model: FittedModel) -> Finding:
     if infinite:
         problems.append(f"{count_text(infinite, subject.min_cell, 'numbers')} are not finite")
     known = raw[np.isfinite(raw)]
-    excess = float(max(known.max(initial=0.0) - 1.0, -known.min(initial=0.0), 0.0))
+    excess = max(0.0, float(known.max(initial=0.0)) - 1.0, -float(known.min(initial=0.0)))
     if excess > limit.value:
         outside = int(np.count_nonzero((known < -limit.value) | (known > 1 + limit.value)))
         problems.append(f"{count_text(outside, subject.min_cell, 'numbers')} lie outside [0, 1] by up to {excess:.2g}")

@@ -141,6 +141,7 @@ def _joint_power(
 ) -> Area:
     """Return the out-of-fold AUC of a gradient-boosted model; one group against the rest, averaged."""
     from sklearn.ensemble import HistGradientBoostingClassifier
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     X = np.column_stack([_encoded(column) for column in columns])
     categorical = [column.values is None for column in columns]
@@ -157,8 +158,11 @@ def _joint_power(
             early_stopping=False,
             random_state=seed,
         )
-        model.fit(X[train], codes[train], None if rows.weight is None else np.maximum(rows.weight[train], 1e-12))
-        score[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
+        weight = None if rows.weight is None else np.maximum(rows.weight[train], 1e-12)
+        # threads gain little on so few rows, and where cores are shared they wait for each other a hundred times longer
+        with threadpool_limits(1, user_api="openmp"):
+            model.fit(X[train], codes[train], weight)
+            score[np.ix_(test, model.classes_)] = model.predict_proba(X[test])
     return area_under_curve(score[:, 1], codes, rows) if n_groups == 2 else area_under_curve(score, codes, rows)
 
 
