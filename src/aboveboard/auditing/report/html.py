@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import cache
 from importlib import resources
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
@@ -43,17 +43,20 @@ from aboveboard.core.report import Report
 __all__ = ["render_html", "render_notebook"]
 
 # The page stays under 2 MB whatever was audited: what does not fit is counted, and is in report.json.
-_FINDING_BYTES: Final = 500_000
-_EVIDENCE_BYTES: Final = 900_000
+_FINDING_BYTES: Final = 400_000
+_EVIDENCE_BYTES: Final = 800_000
+_SECTION_BYTES: Final = 60_000
 _MOST_ROWS: Final = 60
 _MOST_COLUMNS: Final = 20
-_MOST_ITEMS: Final = 120
+_MOST_REMEDIES: Final = 40
+_MOST_CERTIFICATES: Final = 10
 _MOST_TOP: Final = 6
 _FAVICON: Final = (
     "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' "
     "rx='4' fill='%231f4fa3'/%3E%3Cpath d='M4 8.500 7 11.500 12.500 5' fill='none' stroke='%23fff' stroke-width='2'/%3E"
     "%3C/svg%3E"
 )
+_T = TypeVar("_T")
 _SPECS: Final = {spec.name: spec for spec in TABULAR}
 
 
@@ -155,9 +158,13 @@ def _page(report: Report) -> dict[str, Any]:
     unsure = [finding for finding in report.findings if finding.status == "inconclusive"]
     not_run = _not_run(report)
     remedies = _remedies(report, anchors, answers, areas.shown)
-    certificates = [_certificate(certificate) for certificate in report.certificates[:20]]
+    certificates = [_certificate(certificate) for certificate in report.certificates[:_MOST_CERTIFICATES]]
     subject = report.subject
-    features = subject.get("features", [])
+    features = [{"name": shorten(clean(f["name"]), 80), "kind": f["kind"]} for f in subject.get("features", [])]
+    shown_features = _within(features)
+    shown_not_run = _within(not_run)
+    notes = _within([shorten(clean(note), 500) for note in report.notes])
+    environment = [(shorten(clean(k), 60), shorten(clean(v), 60)) for k, v in report.environment.items()]
     accepted = _accepted(report)
 
     def brief(finding: Finding) -> dict[str, Any]:
@@ -182,9 +189,9 @@ def _page(report: Report) -> dict[str, Any]:
         "attention_left": max(len(top) - _MOST_TOP, 0),
         "open": [brief(finding) for finding in unsure[:_MOST_TOP]],
         "open_left": max(len(unsure) - _MOST_TOP, 0),
-        "not_run": not_run[:_MOST_ITEMS],
+        "not_run": shown_not_run,
         "not_run_count": len(not_run),
-        "not_run_left": max(len(not_run) - _MOST_ITEMS, 0),
+        "not_run_left": len(not_run) - len(shown_not_run),
         "areas": areas.sections,
         "remedies": remedies,
         "certificates": certificates,
@@ -194,16 +201,28 @@ def _page(report: Report) -> dict[str, Any]:
         "accepted": accepted,
         "facts": _facts(subject),
         "groups": _groups(subject),
-        "features": features[:_MOST_ITEMS],
-        "features_left": max(len(features) - _MOST_ITEMS, 0),
+        "features": shown_features,
+        "features_left": len(features) - len(shown_features),
         "feature_count": len(features),
-        "notes": report.notes[:_MOST_ITEMS],
-        "notes_left": max(len(report.notes) - _MOST_ITEMS, 0),
+        "notes": notes,
+        "notes_left": len(report.notes) - len(notes),
         "seed": report.seed,
-        "environment": list(report.environment.items())[:_MOST_ITEMS],
+        "environment": _within(environment),
         "schema_version": report.schema_version,
         "timing": _timing(report),
     }
+
+
+def _within(items: Sequence[_T]) -> list[_T]:
+    """Return the first of `items`, as many as one section has room for."""
+    kept = []
+    left = _SECTION_BYTES
+    for item in items:
+        left -= 120 + len(str(escape(clean(json.dumps(item, ensure_ascii=False)))).encode())
+        if left < 0:
+            break
+        kept.append(item)
+    return kept
 
 
 def _subtitle(report: Report) -> str:
@@ -235,7 +254,7 @@ def _finding(finding: Finding, anchor: str, report: Report, answers: dict[str, s
         "facts": [(name, text) for name, text in facts if text],
         "limit_source": finding.limit_source,
         "reason": finding.reason,
-        "remedies": [{"name": name, "anchor": answers[name]} for name in finding.remedies if name in answers],
+        "remedies": [{"name": name, "anchor": answers[name]} for name in finding.remedies[:10] if name in answers],
         "id": finding.id,
     }
 
@@ -269,11 +288,13 @@ class _Areas:
         self.sections = [self._section(area, evidence) for area in areas]
 
     def _fits(self, finding: Finding) -> bool:
-        size = len(str(self._card(finding, (), open_=False)).encode())
-        return self._spend("findings", size)
+        if not self._left["findings"]:
+            return False
+        return self._spend("findings", len(str(self._card(finding, (), open_=False)).encode()))
 
     def _spend(self, purse: str, size: int) -> bool:
         if size > self._left[purse]:
+            self._left[purse] = 0  # what is worse comes first: once something is left out, the rest is too
             return False
         self._left[purse] -= size
         return True
@@ -289,13 +310,14 @@ class _Areas:
         drawn: dict[int, list[Markup]] = {}
         for finding in ranked:
             items = drawn.setdefault(id(finding), [])
-            for item in finding.evidence:
+            evidence: tuple[Table | Figure, ...] = (*finding.figures, *finding.tables)
+            for item in evidence:
                 key = f"{finding.area}\0{type(item).__name__}\0{json.dumps(item.to_dict(), sort_keys=True)}"
                 if key in places:
                     items.append(self._link(item, places[key]))
                     continue
-                markup = self._draw(item)
-                if self._spend("evidence", len(str(markup).encode())):
+                markup = self._draw(item) if self._left["evidence"] else Markup("")
+                if markup and self._spend("evidence", len(str(markup).encode())):
                     places[key] = finding
                     items.append(markup)
                 else:
@@ -355,20 +377,20 @@ def _figure_notes(figure: Figure) -> list[str]:
     return [f"The first 40 of {categories:,} are drawn; all are in report.json."] if categories > 40 else []
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _table(table: Table, *, cut: int = 120, most_rows: int = _MOST_ROWS) -> dict[str, Any]:
     """Return a table as the template shows it: cells as text, with the number behind them for sorting."""
-    columns, rows = table.columns[:_MOST_COLUMNS], [row[:_MOST_COLUMNS] for row in table.rows[:_MOST_ROWS]]
+    columns, rows = table.columns[:_MOST_COLUMNS], [row[:_MOST_COLUMNS] for row in table.rows[:most_rows]]
     texts = table_rows(columns, rows)
     notes = [table.note] if table.note else []
-    if len(table.rows) > _MOST_ROWS:
-        notes.append(f"The first {_MOST_ROWS} of {len(table.rows):,} rows; all are in report.json.")
+    if len(table.rows) > most_rows:
+        notes.append(f"The first {most_rows} of {len(table.rows):,} rows; all are in report.json.")
     if len(table.columns) > _MOST_COLUMNS:
         notes.append(f"The first {_MOST_COLUMNS} of {len(table.columns):,} columns; all are in report.json.")
     return {
         "title": table.title,
         "columns": [{"name": c.name, "help": c.help, "numeric": c.kind != "text"} for c in columns],
         "rows": [
-            [_cell(cell, text, column) for cell, text, column in zip(row, shown, columns, strict=True)]
+            [_cell(cell, shorten(text, cut), column) for cell, text, column in zip(row, shown, columns, strict=True)]
             for row, shown in zip(rows, texts, strict=True)
         ],
         "notes": notes,
@@ -380,7 +402,7 @@ def _cell(cell: Any, text: str, column: Column) -> dict[str, Any]:
     is_number = isinstance(first, int | float) and not isinstance(first, bool)
     kind = "text" if column.kind == "text" else "num"
     return {
-        "text": shorten(_minus(text) if is_number else text, 120),
+        "text": _minus(text) if is_number else text,
         "value": f"{first:.10g}" if is_number else None,
         "gone": cell == SUPPRESSED,
         "kind": kind,
@@ -403,7 +425,7 @@ def _remedy_anchors(report: Report) -> dict[str, str]:
     """Return an anchor for each method that a finding names, those of the worst findings first."""
     ranked = sorted(report.findings, key=lambda finding: VERDICTS.index(verdict(finding)))
     names = list(dict.fromkeys(name for finding in ranked for name in finding.remedies))
-    return {name: f"remedy-{place}" for place, name in enumerate(names[:_MOST_ITEMS], 1)}
+    return {name: f"remedy-{place}" for place, name in enumerate(names[:_MOST_REMEDIES], 1)}
 
 
 def _remedies(
@@ -474,9 +496,9 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
         "guarantee": certificate.guarantee,
         "holds": certificate.holds,
         "confidence": "certain, given its assumptions" if confidence is None else f"{100 * confidence:g}%",
-        "facts": [(name, _words(value)) for name, value in facts[:_MOST_ITEMS]],
-        "assumptions": _table(Table("What it rests on", columns, rows)),
-        "does_not_cover": certificate.does_not_cover[:_MOST_ITEMS],
+        "facts": [(name, _words(value)) for name, value in facts[:30]],
+        "assumptions": _listing("What it rests on", columns, rows[:20]),
+        "does_not_cover": certificate.does_not_cover[:20],
         "reference": _reference(certificate.reference),
     }
 
@@ -500,7 +522,7 @@ def _checks(report: Report) -> dict[str, Any]:
         for name in names
     )
     columns = (Column("Check", "text"), Column("What it asks", "text"), Column("Findings", "count"))
-    return _table(Table("Checks that ran", columns, rows))
+    return _listing("Checks that ran", columns, rows)
 
 
 def _limits(report: Report) -> dict[str, Any]:
@@ -523,15 +545,15 @@ def _limits(report: Report) -> dict[str, Any]:
         )
         for entry in report.limits
     )
-    return _whole(_table(Table("Limits in force", columns, rows)), rows, columns)
+    return _listing("Limits in force", columns, rows)
 
 
-def _whole(view: dict[str, Any], rows: Sequence[Sequence[Any]], columns: Sequence[Column]) -> dict[str, Any]:
-    """Return a table view whose reasons are not cut as short as cells of evidence."""
-    for shown, row in zip(view["rows"], rows, strict=False):
-        for cell, value, column in zip(shown, row, columns, strict=True):
-            if column.kind == "text":
-                cell["text"] = shorten(clean(value), 400)
+def _listing(title: str, columns: tuple[Column, ...], rows: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
+    """Return the view of a table that is read rather than looked up: long texts, and as many rows as there is room."""
+    short = [tuple(shorten(clean(v), 400) if isinstance(v, str) else v for v in row) for row in rows]
+    kept = _within(short)
+    view = _table(Table(title, columns, tuple(kept)), cut=400, most_rows=len(kept))
+    view["notes"] += [f"{len(rows) - len(kept):,} more in report.json."] if len(kept) < len(rows) else []
     return view
 
 
@@ -544,7 +566,7 @@ def _accepted(report: Report) -> dict[str, Any]:
         return "in force" if entry.get("found", True) else "in force; nothing found"
 
     rows = tuple((e["id"], e["reason"], e.get("expires") or "never", state(e)) for e in report.accepted)
-    return _whole(_table(Table("Accepted findings", columns, rows)), rows, columns)
+    return _listing("Accepted findings", columns, rows)
 
 
 def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
@@ -575,7 +597,7 @@ def _figure(value: float | None) -> str:
 def _groups(subject: dict[str, Any]) -> dict[str, Any]:
     columns = (Column("Sensitive column", "text"), Column("Groups", "text"))
     rows = tuple((entry["name"], ", ".join(entry["groups"])) for entry in subject.get("sensitive", []))
-    return _whole(_table(Table("Sensitive columns", columns, rows)), rows, columns)
+    return _listing("Sensitive columns", columns, rows)
 
 
 def _timing(report: Report) -> list[tuple[str, str]]:
@@ -590,6 +612,6 @@ def _timing(report: Report) -> list[tuple[str, str]]:
     slow = sorted(timing.get("checks", {}).items(), key=lambda pair: (-pair[1], pair[0]))
     if slow:
         lines.append(
-            ("By check", ", ".join(f"{_SPECS[n].title if n in _SPECS else n} {s:.1f} s" for n, s in slow[:_MOST_ITEMS]))
+            ("By check", ", ".join(f"{_SPECS[n].title if n in _SPECS else n} {s:.1f} s" for n, s in slow[:30]))
         )
     return lines
