@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+import aboveboard.auditing.report  # noqa: F401 - registers the renderers
 from aboveboard.core import (
     SUPPRESSED,
     Assumption,

@@ -32,6 +32,7 @@ _OPTIONS = (
     "--disable-component-update",
     "--disable-sync",
     "--disable-extensions",
+    "--force-prefers-reduced-motion",
     "--window-size=1280,900",
 )
 
