@@ -25,6 +25,8 @@ def check_folder(folder: Path, *, force: bool = False) -> None:
         When it is no folder, cannot be written to, or holds files that no audit wrote and `force` is not given.
     """
     try:
+        with contextlib.suppress(FileNotFoundError):
+            folder.lstat()  # refuses what can be no folder: too long a name, a file among the parents
         if folder.exists() and not folder.is_dir():
             raise InputError(
                 f"{folder.name!r}, where the report should go, is no folder", remedy="Name another (--out)"
