@@ -9,6 +9,10 @@ def test_an_input_error_says_what_was_got_what_was_expected_and_what_to_do():
     assert (error.got, error.expected, error.remedy) == ("the file is empty.", "two rows", "Save it again")
 
 
+def test_a_remedy_that_is_a_question_keeps_its_mark():
+    assert str(InputError("no 'b'", remedy="Did you mean 'a'?")) == "no 'b'. Did you mean 'a'?"
+
+
 def test_an_input_error_needs_no_remedy():
     assert str(InputError("the file is empty")) == "the file is empty."
 

@@ -209,7 +209,7 @@ def _binary(path: Path, suffix: str, what: str, notes: list[str]) -> pd.DataFram
         frame = table.to_pandas()
     except (pa.ArrowException, ValueError, TypeError, KeyError, NotImplementedError, OverflowError) as error:
         raise InputError(f"{what}: the columns cannot be read ({_why(error)})") from error
-    if not isinstance(frame.index, pd.RangeIndex):
+    if not isinstance(frame.index, pd.RangeIndex) or frame.index.name is not None:
         kept = [str(name) for name in frame.index.names if name is not None and name not in frame.columns]
         frame = frame.reset_index()[[*kept, *frame.columns]]
         if kept:
