@@ -13,9 +13,10 @@ import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from aboveboard.auditing import reading
 from aboveboard.auditing.frames import plain_label
 from aboveboard.auditing.reading import MISSING_TEXTS, read_table
 from aboveboard.auditing.subject import make_subject
@@ -163,10 +164,13 @@ def _stops_being_utf8(content, at):
     return False
 
 
-def test_a_bad_byte_deep_in_a_large_file_is_found(read):
-    content = b"a,b\n" + "é,1\n".encode() * 4_000_000 + b"\xff\xff\xff,1\n"
-    with pytest.raises(InputError, match=f"byte {4 + 5 * 4_000_000:,} "):
-        read(content)
+@pytest.mark.parametrize("chunk", range(1, 12))
+def test_a_bad_byte_is_found_wherever_the_chunks_are_cut(read, chunk, monkeypatch):
+    monkeypatch.setattr(reading, "_CHUNK", chunk)
+    content = b"a,b\n" + "é,1\n".encode() * 400
+    assert len(read(content).frame) == 400
+    with pytest.raises(InputError, match="byte 2,004 "):
+        read(content + b"\xff\xff\xff,1\n")
 
 
 def test_broken_utf_16_is_refused(read):
@@ -287,7 +291,7 @@ def test_the_types_of_the_training_data_are_applied_to_the_test_data(read):
 
 def test_text_where_the_training_data_have_numbers_is_refused(read):
     train = read("a,b\n1,x\n2,y\n", "train.csv")
-    with pytest.raises(InputError, match="column 'a' has the value 'three'.*says the training data"):
+    with pytest.raises(InputError, match=r"column 'a' has the value 'three'.*says the training data"):
         read("a,b\nthree,x\n4,y\n", like=train)
 
 
@@ -312,7 +316,7 @@ def test_a_column_of_a_typed_file_follows_the_training_data_and_it_is_said(tmp_p
     assert test.frame["b"].tolist() == ["2", "3"]
     assert any("a holds text values in the file and is read as number" in note for note in test.notes)
     pd.DataFrame({"a": pd.to_datetime(["2020-01-01", "2020-01-02"])}).to_parquet(tmp_path / "dates.parquet")
-    with pytest.raises(InputError, match="'a' holds datetime values. Expected number, says the training data"):
+    with pytest.raises(InputError, match=r"'a' holds datetime values\. Expected number, says the training data"):
         read_table(tmp_path / "dates.parquet", like=train)
 
 
@@ -408,7 +412,7 @@ def test_a_file_that_is_cut_short_empty_or_something_else_is_refused(tmp_path, s
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], whole[:-1], b"", b"a,b\n1,2\n", b"PAR1", whole[:8]):
         path.write_bytes(content)
-        with pytest.raises(InputError, match="cannot be read as|is empty"):
+        with pytest.raises(InputError, match=r"cannot be read as|is empty"):
             read_table(path)
 
 
@@ -492,6 +496,7 @@ tables = st.integers(2, 12).flatmap(
 )  # fmt: skip
 
 
+@settings(max_examples=60)
 @given(tables, st.sampled_from([".csv", ";csv", "\tcsv", "|csv", ".csv.gz", ".parquet", ".feather", ".arrow"]))
 def test_any_table_comes_back_from_any_file_as_the_same_subject(tmp_path_factory, table, kind):
     frame = pd.DataFrame(
