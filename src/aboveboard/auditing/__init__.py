@@ -1,6 +1,18 @@
 """The audit: a model and its data in; findings, figures and remedies out."""
 
-from aboveboard.auditing.runner import audit
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import aboveboard.auditing.report  # noqa: F401 - registers the renderers, and loads none of them
 from aboveboard.core.report import Report
 
+if TYPE_CHECKING:
+    from aboveboard.auditing.runner import audit
+
 __all__ = ["Report", "audit"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "audit":  # only now are NumPy and pandas loaded: listing the checks does without them
+        return import_module("aboveboard.auditing.runner").audit
+    raise AttributeError(f"module 'aboveboard.auditing' has no attribute {name!r}")

@@ -1,7 +1,10 @@
 """Tables of any kind become pandas data frames here, and columns become groups or numbers."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
 from difflib import get_close_matches
 from itertools import pairwise
 from typing import Any, Final, Literal
@@ -9,6 +12,7 @@ from typing import Any, Final, Literal
 import narwhals.stable.v1 as nw
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from aboveboard.core.errors import InputError
 
@@ -18,6 +22,7 @@ __all__ = [
     "column_kind",
     "group_codes",
     "missing_column",
+    "numbers",
     "plain_label",
     "to_frame",
     "to_series",
@@ -30,6 +35,7 @@ MISSING: Final = "(missing)"
 
 MAX_GROUPS: Final = 100
 _MAX_NUMERIC_GROUPS: Final = 12
+_LARGEST_EXACT: Final = 2.0**53
 
 
 def to_frame(data: Any, what: str) -> pd.DataFrame:
@@ -45,7 +51,8 @@ def to_frame(data: Any, what: str) -> pd.DataFrame:
     Raises
     ------
     InputError
-        When it is none of these, has no columns, or has two columns of one name.
+        When it is none of these, has no columns, two columns of one name or a name that is no valid text, or a column
+        of lists or the like.
     """
     if isinstance(data, pd.DataFrame):
         frame = data
@@ -54,7 +61,12 @@ def to_frame(data: Any, what: str) -> pd.DataFrame:
             raise InputError(f"{what} is an array with {data.ndim} dimension(s)", expected="a table: rows x columns")
         frame = pd.DataFrame(data, columns=[f"x{i}" for i in range(data.shape[1])])
     elif isinstance(data, Mapping):
-        frame = pd.DataFrame(dict(data))
+        try:
+            frame = pd.DataFrame(dict(data))
+        except ValueError as error:
+            raise InputError(
+                f"the columns of {what} do not make a table ({error})", expected="columns of one length"
+            ) from error
     else:
         try:
             frame = nw.from_native(data, eager_only=True).to_pandas()
@@ -66,15 +78,20 @@ def to_frame(data: Any, what: str) -> pd.DataFrame:
     names = [str(name) for name in frame.columns]
     if not names:
         raise InputError(f"{what} has no columns")
-    repeated = sorted({name for name in names if names.count(name) > 1})
+    repeated = sorted(name for name, count in Counter(names).items() if count > 1)
     if repeated:
         raise InputError(
             f"{what} has more than one column called {repeated[0]!r}",
             expected="every column to have a name of its own",
             remedy="Rename or remove the repeated columns",
         )
+    broken = next((name for name in names if not _is_unicode(name)), None)
+    if broken is not None:
+        raise InputError(f"{what} has a column whose name, {broken!r}, is no valid text", remedy="Rename it")
     if names != list(frame.columns):
         frame = frame.set_axis(names, axis=1)
+    for name in names:
+        _refuse_nested(frame[name], f"the column {name!r} of {what}")
     return frame
 
 
@@ -86,6 +103,8 @@ def to_series(data: Any, what: str, *, index: pd.Index | None = None) -> "pd.Ser
     InputError
         When it is not one column, has another length, or is indexed otherwise.
     """
+    if isinstance(data, pa.Array):
+        data = pa.chunked_array([data])
     if isinstance(data, pd.Series):
         series = data
     elif isinstance(data, np.ndarray | Sequence | pd.Index | pd.api.extensions.ExtensionArray) and not isinstance(
@@ -112,24 +131,50 @@ def to_series(data: Any, what: str, *, index: pd.Index | None = None) -> "pd.Ser
 
 
 def _aligned(series: "pd.Series[Any]", what: str, index: pd.Index | None, index_given: bool) -> "pd.Series[Any]":
+    _refuse_nested(series, what)
     if index is None:
         return series
     if len(series) != len(index):
         raise InputError(f"{what} has {len(series):,} values and X has {len(index):,} rows", expected="as many")
     if not index_given:
         return series.set_axis(index)
-    both_counted = isinstance(index, pd.RangeIndex) and isinstance(series.index, pd.RangeIndex)
-    if not both_counted and not series.index.equals(index):
+    if not series.index.equals(index):
         raise InputError(
             f"the index of {what} is not that of X",
             expected="the same index in the same order, or none",
             remedy="If row i belongs to row i, reset both with .reset_index(drop=True)",
         )
-    return series.set_axis(index)
+    return series
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether text can be written to a file: half a surrogate pair cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
+
+
+def _refuse_nested(series: "pd.Series[Any]", what: str) -> None:
+    """Refuse lists, dicts, arrays and complex numbers: nothing here could count or compare them."""
+    dtype = series.dtype
+    holds = ""
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_nested(dtype.pyarrow_dtype):
+        holds = str(dtype.pyarrow_dtype)
+    elif pd.api.types.is_complex_dtype(dtype):
+        holds = "complex numbers"
+    elif pd.api.types.is_object_dtype(dtype) and pd.api.types.infer_dtype(series, skipna=True) == "mixed":
+        holds = next((type(value).__name__ for value in series if getattr(value, "__hash__", None) is None), "")
+    if holds:
+        raise InputError(
+            f"{what} holds values of the type {holds}",
+            expected="one number, text, boolean or date in each row",
+            remedy="Leave that column out, or turn it into plain columns first",
+        )
 
 
 def column_kind(series: "pd.Series[Any]") -> ColumnKind:
-    """Return what a column holds, whatever its container: number, boolean, category, datetime or text."""
+    """Return what a column holds, whatever its container: number, boolean, category, datetime or text.
+
+    A column without any value counts as numbers, as pandas reads it from a file.
+    """
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         return "category"
@@ -137,8 +182,12 @@ def column_kind(series: "pd.Series[Any]") -> ColumnKind:
         return "boolean"
     if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
         return "datetime"
-    if isinstance(dtype, pd.ArrowDtype) and dtype.kind in "mM":
+    if isinstance(dtype, pd.PeriodDtype):
         return "datetime"
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_temporal(dtype.pyarrow_dtype):
+        return "datetime"
+    if isinstance(dtype, pd.ArrowDtype) and pa.types.is_dictionary(dtype.pyarrow_dtype):
+        return "category"
     if pd.api.types.is_numeric_dtype(dtype):
         return "number"
     if pd.api.types.is_object_dtype(dtype):
@@ -147,18 +196,46 @@ def column_kind(series: "pd.Series[Any]") -> ColumnKind:
             return "boolean"
         if inferred in ("integer", "floating", "mixed-integer-float", "decimal"):
             return "number"
-        if inferred in ("datetime", "datetime64", "date"):
+        if inferred in ("datetime", "datetime64", "date", "time", "timedelta", "timedelta64", "period"):
             return "datetime"
-    return "text"
+    return "number" if series.first_valid_index() is None else "text"
 
 
 def plain_label(value: Any) -> str:
-    """Return a value as text, alike for every container: 1, 1.0 and numpy.int64(1) are all ``"1"``."""
-    if hasattr(value, "item"):
+    """Return a value as text, alike for every container.
+
+    1, 1.0, Decimal("1.00") and numpy.int64(1) are all ``"1"``; midnight is its date.
+    """
+    if isinstance(value, np.datetime64):
+        value = pd.Timestamp(value)
+    elif hasattr(value, "item"):
         value = value.item()
-    if isinstance(value, float) and value.is_integer():
+    if isinstance(value, Decimal) and value.is_finite():
+        value = float(value)
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _LARGEST_EXACT:
         value = int(value)
+    if isinstance(value, datetime):
+        text = str(value)
+        return text.removesuffix(" 00:00:00") if value.tzinfo is None else text
     return str(value)
+
+
+def numbers(series: "pd.Series[Any]") -> np.ndarray:
+    """Return a column as float64, missing values as NaN.
+
+    Raises
+    ------
+    ValueError, TypeError
+        When a value is no number.
+    """
+    if column_kind(series) == "datetime":
+        raise TypeError("dates are no numbers")
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        series = series.astype(object)
+    elif isinstance(dtype, pd.ArrowDtype) and pa.types.is_decimal(dtype.pyarrow_dtype):
+        series = series.astype("double[pyarrow]")
+    return pd.to_numeric(series).to_numpy(dtype="float64", na_value=np.nan)
 
 
 def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = None) -> tuple["pd.Series[Any]", str]:
@@ -181,6 +258,7 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
     name = str(series.name)
     kind = column_kind(series)
     note = ""
+    edges = edges or None
     if edges is not None and kind != "number":
         raise InputError(f"the sensitive column {name!r} holds {kind}, so it cannot be cut at {list(edges)}")
     if kind == "datetime":
@@ -190,12 +268,15 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
             remedy="Turn it into years or periods first",
         )
     if edges is None and kind == "number" and series.nunique() > _MAX_NUMERIC_GROUPS:
-        values = pd.to_numeric(series, errors="coerce").astype("float64")
-        edges = sorted({float(f"{q:.4g}") for q in values.quantile([0.25, 0.5, 0.75])})
+        values = numbers(series)
+        quartiles = np.quantile(values[np.isfinite(values)], [0.25, 0.5, 0.75])
+        edges = sorted({float(f"{quartile:.4g}") for quartile in quartiles})
         note = f"{name} has {series.nunique():,} distinct numbers and was cut at its quartiles: {_listed(edges)}."
     if edges is not None:
         return _cut(series, edges), note
     codes, uniques = pd.factorize(series, use_na_sentinel=True)
+    is_missing = np.array([value != value for value in uniques], dtype=bool)  # NaN inside nullable columns
+    codes = np.where(np.append(is_missing, False)[codes], -1, codes)
     labels = [plain_label(value) for value in uniques]
     if len(labels) > MAX_GROUPS:
         raise InputError(
@@ -203,16 +284,16 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
             expected=f"at most {MAX_GROUPS}",
             remedy="Name another column, or join small groups first",
         )
-    distinct = sorted(set(labels), key=_natural)
+    distinct = sorted({label for label, missing in zip(labels, is_missing, strict=True) if not missing}, key=_natural)
     position = {label: i for i, label in enumerate(distinct)}
-    recoded = np.array([*(position[label] for label in labels), len(distinct)])[codes]
+    recoded = np.array([*(position.get(label, len(distinct)) for label in labels), len(distinct)])[codes]
     return _categorical(recoded, distinct, series), note
 
 
 def _cut(series: "pd.Series[Any]", edges: Sequence[float]) -> "pd.Series[Any]":
     if list(edges) != sorted(set(edges)) or not np.isfinite(list(edges)).all():
         raise InputError(f"the cut points of {series.name!r} are {list(edges)}", expected="ascending, finite numbers")
-    values = pd.to_numeric(series, errors="coerce").to_numpy(dtype="float64", na_value=np.nan)
+    values = numbers(series)
     codes = np.searchsorted(np.asarray(edges, dtype="float64"), values, side="right")
     codes[np.isnan(values)] = len(edges) + 1
     texts = [plain_label(float(edge)) for edge in edges]
@@ -256,5 +337,5 @@ def _natural(text: str) -> list[tuple[int, float, str]]:
     return [(0, float(part), "") if i % 2 else (1, 0.0, part) for i, part in enumerate(parts) if part]
 
 
-def _listed(numbers: Sequence[float]) -> str:
-    return ", ".join(plain_label(float(number)) for number in numbers)
+def _listed(values: Sequence[float]) -> str:
+    return ", ".join(plain_label(float(value)) for value in values)

@@ -1,16 +1,16 @@
 """How the audit talks to a model: whatever it is, it gets its own columns and its answers come back checked."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
-from aboveboard.auditing.frames import missing_column, plain_label
+from aboveboard.auditing.frames import column_kind, missing_column, numbers, plain_label
 from aboveboard.core.errors import InputError, ModelError
 
-__all__ = ["Answers", "FittedModel", "class_codes"]
+__all__ = ["Answers", "FittedModel", "class_codes", "model_columns", "sorted_labels"]
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -81,6 +81,8 @@ class FittedModel:
         if not hasattr(self.model, "predict"):
             return Answers(self._most_likely(score), score)
         labels = np.asarray(self._ask(self.model.predict, given))
+        if labels.shape == (len(X), 1):
+            labels = labels[:, 0]
         if labels.shape != (len(X),):
             raise ModelError(f"the model gave labels of shape {labels.shape} for {len(X)} rows")
         codes = class_codes(labels, self.classes)
@@ -96,7 +98,12 @@ class FittedModel:
 
     def _given(self, X: pd.DataFrame) -> Any:
         frame = X.loc[:, list(self.columns)]
-        return frame.to_numpy() if self.as_array else frame
+        if not self.as_array:
+            return frame
+        plain = all(isinstance(dtype, np.dtype) for dtype in frame.dtypes)
+        if plain or any(column_kind(frame[name]) not in ("number", "boolean") for name in frame.columns):
+            return frame.to_numpy()
+        return np.column_stack([numbers(frame[name]) for name in frame.columns])
 
     def _ask(self, question: Any, given: Any) -> Any:
         try:
@@ -130,8 +137,8 @@ class FittedModel:
                 f"the model gave probabilities of shape {raw.shape} for {n} rows and {len(self.classes)} classes"
             )
         own = getattr(self.model, "classes_", None)
-        if own is not None:
-            raw = raw[:, np.argsort(class_codes(np.asarray(own), self.classes))]
+        columns = sorted_labels(self.classes) if own is None else own
+        raw = raw[:, np.argsort(class_codes(columns, self.classes))]
         clipped = _finite(np.clip(raw, 0.0, 1.0))
         return clipped[:, 1] if self.task == "binary" else clipped
 
@@ -144,9 +151,19 @@ class FittedModel:
 def class_codes(labels: Any, classes: Sequence[Any]) -> np.ndarray:
     """Return the position of each label among `classes`, -1 where it is none of them; 1, 1.0 and True are one label."""
     position = {_native(label): i for i, label in enumerate(classes)}
-    codes, uniques = pd.factorize(pd.Series(np.asarray(labels), copy=False), use_na_sentinel=True)
+    series = labels if isinstance(labels, pd.Series) else pd.Series(np.asarray(labels, dtype=_dtype_of(labels)))
+    codes, uniques = pd.factorize(series, use_na_sentinel=True)
     table = np.array([*(position.get(_native(value), -1) for value in uniques), -1], dtype=np.int64)
     return table[codes]
+
+
+def sorted_labels(labels: Iterable[Any]) -> list[Any]:
+    """Return labels in their natural order; labels of different types by type, then text."""
+    labels = list(labels)
+    try:
+        return sorted(labels)
+    except TypeError:
+        return sorted(labels, key=lambda value: (type(value).__name__, str(value)))
 
 
 def model_columns(model: Any, candidates: Sequence[str]) -> tuple[tuple[str, ...], bool]:
@@ -179,6 +196,11 @@ def _finite(values: np.ndarray) -> np.ndarray:
     if bad:
         raise ModelError(f"the model gave {bad:,} answers that are not finite")
     return values
+
+
+def _dtype_of(labels: Any) -> Any:
+    """Return object for a Python sequence: NumPy would turn mixed labels (1, "a") into text."""
+    return object if isinstance(labels, list | tuple) else None
 
 
 def _native(value: Any) -> Any:

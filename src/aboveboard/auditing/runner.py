@@ -6,7 +6,7 @@ import logging
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from importlib import metadata
@@ -138,6 +138,8 @@ def audit(
     """
     if effort not in EFFORTS:
         raise InputError(f"the effort is {effort!r}", expected=", ".join(EFFORTS))
+    if isinstance(random_state, bool) or not hasattr(random_state, "__index__") or random_state < 0:
+        raise InputError(f"random_state (the seed) is {random_state!r}", expected="a whole number, 0 or more")
     checks = select(_names(only), _names(skip))
     accepted = _acceptances(accept)
     begun = datetime.now(UTC)
@@ -184,15 +186,15 @@ def run_checks(
 ) -> Report:
     """Run `checks` over `subject`; an interrupt keeps what has been found and marks the report incomplete."""
     begun = begun or datetime.now(UTC)
-    results: list[_Result] = []
+    ended: dict[str, _Result] = {}
     complete = True
     with progress(len(checks), enabled=show_progress) as bar:
         try:
-            for result in _results(subject, checks, effort, random_state, bar):
-                results.append(result)  # noqa: PERF402 - one by one: what came before an interrupt is kept
+            _run_all(subject, checks, effort, random_state, bar, ended)
         except KeyboardInterrupt:
             complete = False
-            _log.warning("Interrupted after %d of %d checks; what was found is kept.", len(results), len(checks))
+            _log.warning("Interrupted after %d of %d checks; what was found is kept.", len(ended), len(checks))
+    results = [ended[spec.name] for spec in checks if spec.name in ended]
     findings = [_guarded(finding, subject.min_cell) for result in results for finding in result.findings]
     done = {result.name for result in results}
     findings += [
@@ -228,22 +230,30 @@ class _Result:
     seconds: float
 
 
-def _results(
-    subject: Subject, checks: Sequence[CheckSpec], effort: Effort, random_state: int, bar: Progress
-) -> Iterator[_Result]:
+def _run_all(
+    subject: Subject,
+    checks: Sequence[CheckSpec],
+    effort: Effort,
+    random_state: int,
+    bar: Progress,
+    ended: dict[str, _Result],
+) -> None:
+    """Run the checks; each result is put into `ended` as soon as it is there, so that an interrupt loses none."""
+
+    def run(spec: CheckSpec) -> CheckSpec:
+        ended[spec.name] = _run_one(subject, spec, effort, random_state)
+        return spec
+
     if subject.n_jobs in (None, 1):
         for spec in checks:
             bar.step(spec.title)
-            yield _run_one(subject, spec, effort, random_state)
+            run(spec)
         return
     from joblib import Parallel, delayed
 
-    parallel = Parallel(n_jobs=subject.n_jobs, prefer="threads", return_as="generator")
-    for spec, result in zip(
-        checks, parallel(delayed(_run_one)(subject, spec, effort, random_state) for spec in checks), strict=True
-    ):
+    parallel = Parallel(n_jobs=subject.n_jobs, prefer="threads", return_as="generator_unordered")
+    for spec in parallel(delayed(run)(spec) for spec in checks):
         bar.step(spec.title)
-        yield result
 
 
 def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: int) -> _Result:
@@ -260,13 +270,27 @@ def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: in
     try:
         check: Callable[..., list[Finding]] = importlib.import_module(f"aboveboard.auditing.checks.{spec.name}").check
         findings = check(subject, random_state=seed, effort=effort)
-    except (KeyboardInterrupt, ModelError, MemoryError):
+        _refuse_malformed(findings, spec)
+    except (KeyboardInterrupt, ModelError):
         raise
+    except MemoryError:
+        findings = [_silent(spec, "error", "The check ran out of memory. Try a smaller effort, or fewer jobs.")]
     except Exception as error:
         _log.exception("The check %s failed.", spec.name)
         first = (str(error).strip().splitlines() or [""])[0][:300]
         findings = [_silent(spec, "error", f"The check raised {type(error).__name__}: {first}")]
     return _Result(spec.name, findings, notes, time.monotonic() - start)
+
+
+def _refuse_malformed(findings: list[Finding], spec: CheckSpec) -> None:
+    """Hold a check to its contract: ids are what baselines and accepted findings go by."""
+    ids = [finding.id for finding in findings]
+    repeated = sorted({finding_id for finding_id in ids if ids.count(finding_id) > 1})
+    if repeated:
+        raise ValueError(f"two findings have the id {repeated[0]!r}")
+    foreign = next((f for f in findings if f.check != spec.name or f.area != spec.area), None)
+    if foreign is not None:
+        raise ValueError(f"the finding {foreign.id!r} names the check {foreign.check!r} and the area {foreign.area!r}")
 
 
 def _lacking(subject: Subject, spec: CheckSpec) -> str:
@@ -344,12 +368,16 @@ def _acceptances(entries: Sequence[Mapping[str, Any]]) -> tuple[dict[str, Any], 
     accepted = []
     for entry in entries:
         unknown = sorted(set(entry) - {"id", "reason", "expires"})
-        if unknown or not entry.get("id") or not str(entry.get("reason", "")).strip():
+        if unknown or not str(entry.get("id") or "").strip() or not str(entry.get("reason") or "").strip():
             raise InputError(
-                f"an accepted finding has {', '.join(sorted(entry)) or 'nothing'}",
-                expected="id, reason and perhaps expires",
+                f"an accepted finding has {', '.join(sorted(map(str, entry))) or 'nothing'}",
+                expected="id and reason, neither of them empty, and perhaps expires",
             )
         expires = entry.get("expires")
+        if isinstance(expires, datetime):
+            expires = expires.date()
+        if expires is not None and not isinstance(expires, str | date):
+            raise InputError(f"the acceptance of {entry['id']!r} expires {expires!r}", expected="a date: YYYY-MM-DD")
         if isinstance(expires, str):
             try:
                 expires = date.fromisoformat(expires)

@@ -4,24 +4,26 @@ Everything a check may look at is here, as arrays with codes; nothing that a use
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import numpy as np
 import pandas as pd
 
 from aboveboard.auditing.frames import (
+    MISSING,
     column_kind,
     group_codes,
     missing_column,
+    numbers,
     plain_label,
     to_frame,
     to_series,
 )
 from aboveboard.auditing.limits import Limits
-from aboveboard.auditing.model import FittedModel, class_codes, model_columns
+from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels
 from aboveboard.core.errors import InputError
 
 __all__ = ["Subject", "Training", "make_subject"]
@@ -171,7 +173,7 @@ class Subject:
         digest = hashlib.sha256()
         for frame in (self.X, self.sensitive):
             for name in frame.columns:
-                digest.update(str(name).encode() + b"\x00" + _column_hash(frame[name]))
+                digest.update(str(name).encode("utf-8", "surrogatepass") + b"\x00" + _column_hash(frame[name]))
         for values in (self.y, self.prediction, self.score):
             if values is not None:
                 digest.update(np.ascontiguousarray(values, dtype="float64").tobytes())
@@ -211,29 +213,34 @@ def make_subject(
     if (model is None) == (predictions is None):
         got = "neither a model nor predictions were" if model is None else "both a model and predictions were"
         raise InputError(f"{got} given", expected="one of the two")
-    if threshold is not None and not 0 <= threshold <= 1:
-        raise InputError(f"the threshold is {threshold}", expected="a number in [0, 1]")
-    if min_cell < 1:
-        raise InputError(f"the smallest cell is {min_cell}", expected="1 or more")
+    _refuse_options(task, prediction_type, threshold, min_cell, n_jobs)
+    in_force = Limits(limits)
     frame = to_frame(X, "X")
     _refuse_few_rows(frame)
     notes: list[str] = []
     table = _Columns(frame, notes)
 
-    target = table.series(y, "target", keep=False)
-    weight = _weights(table.series(sample_weight, "weights", keep=False))
-    cluster_column = table.series(clusters, "cluster", keep=False)
-    id_column = table.series(ids, "id", keep=False)
+    target = table.series(y, "target")
+    weight = _weights(table.series(sample_weight, "weights"))
+    cluster_column = table.series(clusters, "cluster")
+    id_column = table.series(ids, "id")
     predicted = _predictions(predictions, table)
     sensitive = _sensitive(sensitive_features, table)
-    for name in drop:
+    for name in [drop] if isinstance(drop, str) else drop:
         table.use(name, "drop")
+    train_frame, train_target = _training_tables(train, y)
 
-    kind = _task(task, target, model, notes)
-    classes, codes = _target(target, kind, model, predicted, prediction_type, positive, notes)
+    observed = _Observed(target, train_target, predicted, prediction_type)
+    kind = _task(task, observed, model, notes)
+    classes, codes = _target(observed, kind, model, positive, notes)
+    if threshold is not None and kind != "binary":
+        raise InputError(f"a threshold was given and the task is {kind}", expected="a binary task")
     columns, as_array = model_columns(model, table.left())
-    as_array = as_array and isinstance(X, np.ndarray | pd.DataFrame)
     features = frame.loc[:, list(columns)]
+    if not columns:
+        notes.append("No column is left as a feature, so checks that look at features have nothing to look at.")
+    references = _references(reference_group or {}, sensitive)
+    training = _training(train_frame, train_target, columns, kind, classes)
     if model is None:
         fitted = None
         prediction, score, threshold = _given(predicted, prediction_type, kind, classes, threshold, notes)
@@ -244,7 +251,7 @@ def make_subject(
         prediction, score = answers.prediction, answers.score
         if threshold is not None and score is None:
             raise InputError("a threshold was given and the model gives no probabilities")
-    references = _references(reference_group or {}, sensitive)
+    _note_small_groups(sensitive, min_cell, notes)
     return Subject(
         X=features,
         y=codes,
@@ -258,10 +265,10 @@ def make_subject(
         cluster=None if cluster_column is None else _cluster_codes(cluster_column),
         ids=id_column,
         model=fitted,
-        train=_training(train, y, columns, kind, classes),
+        train=training,
         threshold=threshold,
         reference_groups=references,
-        limits=Limits(limits),
+        limits=in_force,
         min_cell=min_cell,
         n_jobs=n_jobs,
         notes=tuple(notes),
@@ -274,31 +281,54 @@ class _Columns:
     def __init__(self, frame: pd.DataFrame, notes: list[str]) -> None:
         self.frame = frame
         self.notes = notes
-        self._used: set[str] = set()
+        self._used: dict[str, str] = {}
 
     def use(self, name: str, role: str) -> "pd.Series[Any]":
-        if name not in self.frame.columns:
-            raise missing_column(name, list(self.frame.columns), role)
-        self._used.add(name)
-        return self.frame[name]
+        """Return a column that is no feature from now on."""
+        column = self.look(name, role)
+        self._used.setdefault(name, role)
+        return column
 
     def look(self, name: str, role: str) -> "pd.Series[Any]":
         if name not in self.frame.columns:
             raise missing_column(name, list(self.frame.columns), role)
+        if self._used.get(name) == "target":
+            raise InputError(f"{name!r} is the target and cannot be the {role} too")
         return self.frame[name]
 
-    def series(self, given: Any, role: str, *, keep: bool) -> Any:
-        """Return a column by name (no feature any more, unless `keep`), or the given values lined up with the rows."""
+    def series(self, given: Any, role: str) -> Any:
+        """Return a column by name, which is no feature any more, or the given values lined up with the rows."""
         if given is None:
             if role == "target":
                 raise InputError("no target was given", expected="the name of a column, or one value per row")
             return None
         if isinstance(given, str):
-            return self.look(given, role) if keep else self.use(given, role)
+            return self.use(given, role)
         return to_series(given, f"the {role}", index=self.frame.index)
 
     def left(self) -> list[str]:
         return [str(name) for name in self.frame.columns if name not in self._used]
+
+
+def _refuse_options(task: Any, prediction_type: Any, threshold: Any, min_cell: Any, n_jobs: Any) -> None:
+    if task not in ("auto", *get_args(Task)):
+        raise InputError(f"the task is {task!r}", expected=f"auto, {', '.join(get_args(Task))}")
+    if prediction_type not in (None, *get_args(PredictionType)):
+        raise InputError(f"the prediction type is {prediction_type!r}", expected="score or label")
+    if threshold is not None and not (_is_number(threshold) and 0 <= threshold <= 1):
+        raise InputError(f"the threshold is {threshold!r}", expected="a number in [0, 1]")
+    if not _is_whole(min_cell) or min_cell < 1:
+        raise InputError(f"the smallest cell is {min_cell!r}", expected="a whole number, 1 or more")
+    if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
+        raise InputError(f"the number of jobs is {n_jobs!r}", expected="a whole number other than 0")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
 def _refuse_few_rows(frame: pd.DataFrame) -> None:
@@ -321,7 +351,7 @@ def _weights(series: "pd.Series[Any] | None") -> np.ndarray | None:
 
 def _numbers(series: "pd.Series[Any]", what: str) -> np.ndarray:
     try:
-        values = pd.to_numeric(series).to_numpy(dtype="float64", na_value=np.nan)
+        values = numbers(series)
     except (ValueError, TypeError) as error:
         raise InputError(f"{what} hold values that are not numbers ({str(error)[:80]})", expected="numbers") from error
     bad = int((~np.isfinite(values)).sum())
@@ -352,8 +382,8 @@ def _sensitive(given: Any, table: _Columns) -> pd.DataFrame:
     pairs: list[tuple[Any, Sequence[float] | None]] = []
     if isinstance(given, str):
         given = [given]
-    if isinstance(given, Mapping) and all(isinstance(edges, list | tuple | None) for edges in given.values()):
-        pairs = [(table.look(str(name), "sensitive column"), edges) for name, edges in given.items()]
+    if isinstance(given, Mapping) and any(name in table.frame.columns for name in given):
+        pairs = [_with_edges(str(name), edges, table) for name, edges in given.items()]
     elif isinstance(given, Sequence) and all(isinstance(name, str) for name in given) and len(given) < len(table.frame):
         pairs = [_named(name, table) for name in given]
     elif isinstance(given, pd.Series) or np.ndim(given) == 1:
@@ -375,10 +405,33 @@ def _sensitive(given: Any, table: _Columns) -> pd.DataFrame:
         columns[name], note = group_codes(series, edges=edges)
         if note:
             table.notes.append(note)
-        if len(columns[name].cat.categories) == 1:
-            only = columns[name].cat.categories[0]
-            table.notes.append(f"{name} has a single group, {only}, so nothing can be compared by it.")
     return pd.DataFrame(columns, index=table.frame.index) if columns else empty
+
+
+def _with_edges(name: str, edges: Any, table: _Columns) -> tuple["pd.Series[Any]", list[float] | None]:
+    column = table.look(name, "sensitive column")
+    if edges is None or isinstance(edges, str) or not np.iterable(edges) or not all(map(_is_number, edges)):
+        if edges is None:
+            return column, None
+        raise InputError(f"the cut points of {name!r} are {edges!r}", expected="a list of numbers, or None")
+    return column, [float(edge) for edge in edges]
+
+
+def _note_small_groups(sensitive: pd.DataFrame, min_cell: int, notes: list[str]) -> None:
+    """Say what the reader should know about the groups; counts below `min_cell` are not told."""
+    for name in sensitive.columns:
+        counts = sensitive[name].value_counts(sort=False)
+        missing = [str(group) for group in counts.index if str(group).startswith(MISSING)]
+        if missing:
+            count = int(counts[missing[-1]])
+            shown = f"{count:,} rows" if count >= min_cell else f"fewer than {min_cell} rows"
+            notes.append(f"{name} is missing in {shown}, which are a group of their own: {missing[-1]}.")
+        small = [str(group) for group in counts.index if counts[group] < min_cell]
+        if small:
+            shown = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+            notes.append(f"{name}: too few rows (fewer than {min_cell}) to say anything about {shown}.")
+        if len(counts) == 1:
+            notes.append(f"{name} has a single group, {counts.index[0]}, so nothing can be compared by it.")
 
 
 def _named(name: str, table: _Columns) -> tuple["pd.Series[Any]", list[float] | None]:
@@ -403,12 +456,14 @@ def _predictions(given: Any, table: _Columns) -> Any:
         return table.use(given, "predictions")
     if isinstance(given, Sequence) and given and all(isinstance(name, str) for name in given):
         if len(given) < len(table.frame) and all(name in table.frame.columns for name in given):
+            if len(set(given)) < len(given):
+                raise InputError("a column of predictions was named twice")
             return table.frame.loc[:, [str(table.use(name, "predictions").name) for name in given]]
         if len(given) < len(table.frame):
             unknown = next(name for name in given if name not in table.frame.columns)
             raise missing_column(unknown, list(table.frame.columns), "predictions")
     if np.ndim(given) == 2 and np.shape(given)[1] > 1:
-        frame = to_frame(given, "predictions")
+        frame = to_frame(np.asarray(given) if isinstance(given, Sequence) else given, "predictions")
         if len(frame) != len(table.frame):
             raise InputError(f"the predictions have {len(frame):,} rows and X has {len(table.frame):,}")
         if isinstance(given, pd.DataFrame) and not frame.index.equals(table.frame.index):
@@ -417,47 +472,137 @@ def _predictions(given: Any, table: _Columns) -> Any:
     return to_series(given, "the predictions", index=table.frame.index)
 
 
-def _task(task: str, target: "pd.Series[Any]", model: Any, notes: list[str]) -> Task:
-    if target.isna().any():
-        missing = int(target.isna().sum())
-        raise InputError(
-            f"the target {target.name!r} is missing in {missing:,} of {len(target):,} rows",
-            expected="a value in every row",
-            remedy="Leave those rows out, and say so where you publish the audit",
+class _Observed:
+    """What was seen of the target: its values here, in training, and in predictions that are labels."""
+
+    def __init__(
+        self, target: "pd.Series[Any]", train: "pd.Series[Any] | None", predicted: Any, prediction_type: str | None
+    ) -> None:
+        is_missing = np.isnan(numbers(target)) if column_kind(target) == "number" else target.isna().to_numpy()
+        missing = int(is_missing.sum())
+        if missing:
+            raise InputError(
+                f"the target {target.name!r} is missing in {missing:,} of {len(target):,} rows",
+                expected="a value in every row",
+                remedy="Leave those rows out, and say so where you publish the audit",
+            )
+        if len(target.unique()) == 1:
+            only = plain_label(target.iloc[0])
+            raise InputError(f"the target {target.name!r} is {only!r} in every row", expected="at least two values")
+        self.target = target
+        self.train = train
+        self.predicted = predicted
+        self.prediction_type = prediction_type
+
+    @property
+    def name(self) -> str:
+        return repr(self.target.name) if self.target.name is not None else ""
+
+    def labels(self) -> dict[Any, None]:
+        """Return every label, in order of appearance; 1, 1.0 and True are one."""
+        found = _distinct(self.target)
+        if self.train is not None:
+            found |= _distinct(self.train)
+        if self._predicts_labels():
+            predicted = _distinct(self.predicted)
+            if predicted.keys() & found.keys():  # else they are another kind of answer, refused later
+                found |= predicted
+        if isinstance(self.predicted, pd.DataFrame) and self.predicted.shape[1] > len(found):
+            found |= dict.fromkeys(_labels_of_columns([str(c) for c in self.predicted.columns], list(found)))
+        return found
+
+    def _predicts_labels(self) -> bool:
+        """Whether the predictions may be labels: words, or whole numbers as the target's are."""
+        if not isinstance(self.predicted, pd.Series) or self.prediction_type == "score":
+            return False
+        if column_kind(self.predicted) != "number":
+            return True
+        return column_kind(self.target) in ("number", "boolean") and _is_whole_column(self.predicted)
+
+    def may_be_numbers(self) -> bool:
+        """Whether predictions are numbers that no class could be, such as 3.7 for a count."""
+        return (
+            isinstance(self.predicted, pd.Series)
+            and self.prediction_type is None
+            and column_kind(self.predicted) == "number"
+            and not _is_whole_column(self.predicted)
         )
-    distinct = int(target.nunique())
-    if distinct == 1:
-        only = plain_label(target.iloc[0])
-        raise InputError(f"the target {target.name!r} is {only!r} in every row", expected="at least two values")
+
+
+def _distinct(series: "pd.Series[Any]") -> dict[Any, None]:
+    values = series.dropna().unique()
+    return dict.fromkeys(value.item() if hasattr(value, "item") else value for value in values)
+
+
+def _is_whole_column(series: "pd.Series[Any]") -> bool:
+    values = numbers(series)
+    values = values[np.isfinite(values)]
+    return bool((values == np.floor(values)).all())
+
+
+def _labels_of_columns(columns: list[str], labels: list[Any]) -> list[Any]:
+    """Return the label that each score column is named for, where the columns of the known labels tell the prefix."""
+    names = {plain_label(label): label for label in labels}
+    prefixes = {column.removesuffix(name) for column in columns for name in names if column.endswith(name)}
+    for prefix in sorted(prefixes, key=len):
+        ends = [column.removeprefix(prefix) for column in columns if column.startswith(prefix)]
+        if len(ends) == len(columns) and set(names) <= set(ends):
+            kind = type(labels[0])
+            return [names[end] if end in names else _as_kind(end, kind) for end in ends]
+    raise InputError(
+        f"{len(columns)} score columns were given and the target has {len(labels)} classes",
+        expected="one column per class, named for it where the data lack a class",
+        remedy="Call them like p_<class>, for example " + ", ".join(f"p_{name}" for name in list(names)[:3]),
+    )
+
+
+def _as_kind(text: str, kind: type) -> Any:
+    try:
+        return kind(text) if kind in (int, float) else text
+    except ValueError:
+        return text
+
+
+def _task(task: str, observed: _Observed, model: Any, notes: list[str]) -> Task:
+    if task == "regression":
+        return "regression"
     if task != "auto":
+        distinct = len(observed.labels())
         if task == "binary" and distinct > 2:
             raise InputError(f"the target has {distinct} values", expected="two for a binary task")
         if task == "multiclass" and distinct > _MAX_CLASSES:
             raise InputError(f"the target has {distinct:,} values", expected=f"at most {_MAX_CLASSES} classes")
         return task  # type: ignore[return-value]
-    found = _guessed_task(target, distinct, model)
+    found = _guessed_task(observed, model)
+    distinct = int(observed.target.nunique())
     notes.append(f"The target has {distinct:,} distinct values and is read as a {found} task (task, --task).")
     return found
 
 
-def _guessed_task(target: "pd.Series[Any]", distinct: int, model: Any) -> Task:
+def _guessed_task(observed: _Observed, model: Any) -> Task:
     classes = getattr(model, "classes_", None)
     if classes is not None:
         return "binary" if len(classes) == 2 else "multiclass"
-    if getattr(model, "_estimator_type", None) == "regressor" or _tagged_regressor(model):
+    if _tagged_regressor(model):
         return "regression"
-    if distinct == 2:
-        return "binary"
-    if column_kind(target) != "number":
-        if distinct > _MAX_CLASSES:
-            raise InputError(
-                f"the target {target.name!r} has {distinct:,} different labels",
-                expected=f"at most {_MAX_CLASSES} classes, or numbers",
-            )
-        return "multiclass"
-    values = pd.to_numeric(target).to_numpy(dtype="float64")
-    whole = bool((values == np.floor(values)).all())
-    return "multiclass" if whole and distinct <= _MAX_WHOLE_CLASSES else "regression"
+    target = observed.target
+    if column_kind(target) == "number":
+        whole = _is_whole_column(target) and (
+            observed.train is None or column_kind(observed.train) != "number" or _is_whole_column(observed.train)
+        )
+        if target.nunique() > _MAX_WHOLE_CLASSES or (observed.may_be_numbers() and target.nunique() > 2):
+            return "regression"
+        distinct = len(observed.labels())
+        if distinct == 2:
+            return "binary"
+        return "multiclass" if whole and distinct <= _MAX_WHOLE_CLASSES else "regression"
+    distinct = len(observed.labels())
+    if distinct > _MAX_CLASSES:
+        raise InputError(
+            f"the target {observed.name} has {distinct:,} different labels",
+            expected=f"at most {_MAX_CLASSES} classes, or numbers",
+        )
+    return "binary" if distinct == 2 else "multiclass"
 
 
 def _tagged_regressor(model: Any) -> bool:
@@ -479,56 +624,39 @@ def _refuse_unfit(model: Any, task: Task) -> None:
 
 
 def _target(
-    target: "pd.Series[Any]",
-    task: Task,
-    model: Any,
-    predicted: Any,
-    prediction_type: str | None,
-    positive: Any,
-    notes: list[str],
+    observed: _Observed, task: Task, model: Any, positive: Any, notes: list[str]
 ) -> tuple[tuple[Any, ...], np.ndarray]:
     """Return the classes in the order of their codes, and the target as codes (or numbers)."""
+    target = observed.target
     if task == "regression":
         if positive is not None:
             raise InputError("a positive label was given for a regression task")
-        return (), _numbers(target, f"the target {target.name!r}")
+        return (), _numbers(target, f"the target {observed.name}")
     own = getattr(model, "classes_", None)
-    if own is not None:
-        classes = [value.item() if hasattr(value, "item") else value for value in own]
-        unknown = sorted({plain_label(v) for v in target.unique()} - {plain_label(v) for v in classes})
-        known = class_codes(target.to_numpy(), classes)
-        if (known < 0).any():
-            raise InputError(
-                f"the target {target.name!r} has the value {(unknown or ['?'])[0]!r}, which the model does not know",
-                expected=f"its classes: {', '.join(repr(plain_label(v)) for v in classes)}",
-            )
+    if own is None:
+        classes = sorted_labels(observed.labels())
     else:
-        classes = _observed_classes(target, predicted, prediction_type, task)
+        classes = [value.item() if hasattr(value, "item") else value for value in own]
+    codes = class_codes(target, classes)
+    if (codes < 0).any():
+        unknown = plain_label(target.iloc[int(np.flatnonzero(codes < 0)[0])])
+        raise InputError(
+            f"the target {observed.name} has the value {unknown!r}, which "
+            + ("is no label" if own is None else "the model does not know"),
+            expected=f"one of {', '.join(repr(plain_label(v)) for v in classes)}",
+        )
     if task == "binary":
         if len(classes) != 2:
             shown = ", ".join(repr(plain_label(v)) for v in classes)
             raise InputError(f"there are {len(classes)} classes ({shown})", expected="two for a binary task")
         classes = _positive_last(classes, positive, notes)
+        codes = class_codes(target, classes)
     elif positive is not None:
         raise InputError("a positive label was given for a multiclass task")
-    return tuple(classes), class_codes(target.to_numpy(), classes)
-
-
-def _observed_classes(target: "pd.Series[Any]", predicted: Any, prediction_type: str | None, task: Task) -> list[Any]:
-    values = list(target.unique())
-    labelled = isinstance(predicted, pd.Series) and prediction_type != "score" and task == "multiclass"
-    labelled = labelled or (isinstance(predicted, pd.Series) and prediction_type == "label")
-    if labelled:
-        values += list(predicted.dropna().unique())
-    return _sorted_labels(dict.fromkeys(value.item() if hasattr(value, "item") else value for value in values))
-
-
-def _sorted_labels(labels: Iterable[Any]) -> list[Any]:
-    labels = list(labels)
-    try:
-        return sorted(labels)
-    except TypeError:
-        return sorted(labels, key=lambda value: (type(value).__name__, str(value)))
+    lacking = [plain_label(label) for i, label in enumerate(classes) if not (codes == i).any()]
+    if lacking:
+        notes.append(f"The data have no row of the class {', '.join(lacking)}.")
+    return tuple(classes), codes
 
 
 def _positive_last(classes: list[Any], positive: Any, notes: list[str]) -> list[Any]:
@@ -560,7 +688,12 @@ def _given(
             )
         return _numbers(predicted, "the predictions"), None, None
     if isinstance(predicted, pd.DataFrame):
-        return (*_class_scores(predicted, task, classes, notes), None)
+        if prediction_type == "label":
+            raise InputError(f"{predicted.shape[1]} columns of labels were given", expected="one")
+        scores = _class_scores(predicted, classes, notes)
+        if task == "multiclass":
+            return scores.argmax(axis=1), scores, None
+        return _cut_scores(scores[:, 1], threshold, notes)
     if predicted.isna().any():
         raise InputError(f"the predictions are missing in {int(predicted.isna().sum()):,} rows")
     kind = prediction_type or _guessed_type(predicted, classes, task, notes)
@@ -571,23 +704,27 @@ def _given(
             raise InputError(
                 f"the predictions have the value {unknown!r}, which is no class of the target",
                 expected=", ".join(repr(plain_label(value)) for value in classes),
-                remedy="If they are probabilities, say prediction_type='score' (--prediction-type score)",
+                remedy="Probabilities need one column per class"
+                if task == "multiclass"
+                else "If they are probabilities, say prediction_type='score' (--prediction-type score)",
             )
         if threshold is not None:
             raise InputError("a threshold was given with predictions that are labels", expected="scores")
         return codes, None, None
     if task == "multiclass":
         raise InputError("one column of scores was given for several classes", expected="one column per class")
-    score = _unit_interval(_numbers(predicted, "the scores"))
+    return _cut_scores(_unit_interval(_numbers(predicted, "the scores")), threshold, notes)
+
+
+def _cut_scores(score: np.ndarray, threshold: float | None, notes: list[str]) -> tuple[np.ndarray, np.ndarray, float]:
     cut = 0.5 if threshold is None else threshold
     if threshold is None:
         notes.append("The positive class is predicted where the score is at least 0.5 (threshold, --threshold).")
     return (score >= cut).astype(np.int64), score, cut
 
 
-def _class_scores(
-    frame: pd.DataFrame, task: Task, classes: tuple[Any, ...], notes: list[str]
-) -> tuple[np.ndarray, np.ndarray]:
+def _class_scores(frame: pd.DataFrame, classes: tuple[Any, ...], notes: list[str]) -> np.ndarray:
+    """Return the scores with one column per class, in the order of the classes."""
     names = [plain_label(value) for value in classes]
     if frame.shape[1] != len(names):
         raise InputError(
@@ -595,7 +732,7 @@ def _class_scores(
         )
     order = _column_order([str(column) for column in frame.columns], names)
     if order is None:
-        natural = _sorted_labels(classes)
+        natural = sorted_labels(classes)
         order = [natural.index(label) for label in classes]
         columns = ", ".join(f"{frame.columns[order[i]]} = {name}" for i, name in enumerate(names))
         notes.append(f"The score columns do not name the classes and are read in order: {columns}.")
@@ -606,7 +743,7 @@ def _class_scores(
             f"the scores of {int((off > _SUM_TOLERANCE).sum()):,} rows do not sum to 1",
             expected="the probabilities of all classes to sum to 1 in every row",
         )
-    return scores.argmax(axis=1), scores[:, 1] if task == "binary" else scores
+    return scores
 
 
 def _column_order(columns: list[str], names: list[str]) -> list[int] | None:
@@ -653,13 +790,16 @@ def _references(given: Mapping[str, str], sensitive: pd.DataFrame) -> dict[str, 
     return references
 
 
-def _training(train: Any, y: Any, columns: tuple[str, ...], task: Task, classes: tuple[Any, ...]) -> Training | None:
+def _training_tables(train: Any, y: Any) -> tuple[pd.DataFrame | None, "pd.Series[Any] | None"]:
+    """Return the training rows with all their columns, and their target."""
     if train is None:
-        return None
+        return None, None
     if isinstance(train, tuple):
         if len(train) != 2:
             raise InputError(f"train is a tuple of {len(train)}", expected="(X_train, y_train)")
         frame = to_frame(train[0], "the training data")
+        if isinstance(train[1], str):
+            raise InputError("the training target is a name", expected="one value per row, or train=table")
         target = to_series(train[1], "the training target", index=frame.index)
     else:
         frame = to_frame(train, "the training data")
@@ -668,12 +808,34 @@ def _training(train: Any, y: Any, columns: tuple[str, ...], task: Task, classes:
         if y not in frame.columns:
             raise missing_column(y, list(frame.columns), "target of the training data")
         target = frame[y]
+    if len(frame) == 0:
+        raise InputError("the training data have no rows")
+    if target.isna().any():
+        raise InputError(f"the training target is missing in {int(target.isna().sum()):,} rows")
+    return frame, target
+
+
+def _training(
+    frame: pd.DataFrame | None,
+    target: "pd.Series[Any] | None",
+    columns: tuple[str, ...],
+    task: Task,
+    classes: tuple[Any, ...],
+) -> Training | None:
+    if frame is None or target is None:
+        return None
     for name in columns:
         if name not in frame.columns:
             raise missing_column(name, list(frame.columns), "training data (a feature of the model)")
-    if target.isna().any():
-        raise InputError(f"the training target is missing in {int(target.isna().sum()):,} rows")
-    codes = _numbers(target, "the training target") if task == "regression" else class_codes(target, classes)
+    if task == "regression":
+        return Training(frame.loc[:, list(columns)], _numbers(target, "the training target"))
+    codes = class_codes(target, classes)
+    if (codes < 0).any():
+        unknown = plain_label(target.iloc[int(np.flatnonzero(codes < 0)[0])])
+        raise InputError(
+            f"the training target has the value {unknown!r}",
+            expected=f"the model's classes: {', '.join(repr(plain_label(v)) for v in classes)}",
+        )
     return Training(frame.loc[:, list(columns)], codes)
 
 
@@ -681,9 +843,10 @@ def _column_hash(series: "pd.Series[Any]") -> bytes:
     """Return a digest of a column's values that does not depend on its container."""
     kind = column_kind(series)
     if kind == "number":
-        values = pd.to_numeric(series, errors="coerce").to_numpy(dtype="float64", na_value=np.nan)
-        return hashlib.sha256(np.ascontiguousarray(values).tobytes()).digest()
-    codes, uniques = pd.factorize(series)
+        values = numbers(series) + 0.0  # -0.0 becomes 0.0
+        values[np.isnan(values)] = np.nan  # one NaN among the many there are
+        return hashlib.sha256(values.tobytes()).digest()
+    codes, uniques = pd.factorize(series, use_na_sentinel=True)
     labels = [plain_label(value) for value in uniques]
     order = np.argsort(np.array(labels, dtype=object), kind="stable") if labels else np.array([], dtype=int)
     rank = np.empty(len(labels) + 1, dtype=np.int64)

@@ -259,6 +259,9 @@ class Finding:
     data: DataKind = "real"
 
     def __post_init__(self) -> None:
+        for name in ("id", "check", "area", "statement", "reason", "group", "limit_source"):
+            if not isinstance(getattr(self, name), str):
+                raise TypeError(f"finding {self.id!r}: {name} must be text; got {getattr(self, name)!r}")
         if self.severity not in SEVERITIES:
             raise ValueError(f"severity must be one of {SEVERITIES}; got {self.severity!r}")
         if self.status not in STATUSES:

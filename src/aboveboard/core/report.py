@@ -17,6 +17,20 @@ __all__ = ["SCHEMA_VERSION", "Report", "renderers"]
 
 SCHEMA_VERSION: Final = 1
 
+_KINDS: Final[dict[str, type]] = {
+    "subject": dict,
+    "complete": bool,
+    "findings": list,
+    "not_run": list,
+    "certificates": list,
+    "limits": list,
+    "accepted": list,
+    "notes": list,
+    "environment": dict,
+    "seed": int,
+    "timing": dict,
+}
+
 renderers: dict[str, Callable[["Report"], str]] = {}
 """Renderers by format name ("html", "notebook", "text", ...); aboveboard.auditing.report puts them here."""
 
@@ -102,6 +116,11 @@ class Report:
                 remedy="Run the audit again with this version of aboveboard",
             )
         known = {key: value for key, value in data.items() if key != "worst"}
+        for name, kind in _KINDS.items():
+            if not isinstance(known[name], kind) or (kind is int and isinstance(known[name], bool)):
+                raise TypeError(f"{name} is no {kind.__name__}")
+        if not all(isinstance(entry.get("id"), str) for entry in known["accepted"]):
+            raise TypeError("an accepted finding has no id")
         for name in ("findings", "not_run"):
             known[name] = tuple(Finding.from_dict(item) for item in known[name])
         known["certificates"] = tuple(Certificate.from_dict(item) for item in known["certificates"])
@@ -112,8 +131,9 @@ class Report:
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the report as JSON text, and write it to `path` where one is given."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")  # a lone surrogate becomes its JSON escape
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         return text
 
     @classmethod
@@ -136,7 +156,7 @@ class Report:
             raise
         except OSError as error:
             raise InputError(f"the report cannot be read: {error.strerror or error}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError, RecursionError) as error:
             raise InputError(
                 f"this is not an aboveboard report ({type(error).__name__}: {error})",
                 expected="the report.json that 'aboveboard audit' writes",
@@ -177,7 +197,7 @@ class Report:
         """Return the report as one self-contained HTML page, and write it to `path` where one is given."""
         text = renderers["html"](self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         return text
 
     def _repr_html_(self) -> str:

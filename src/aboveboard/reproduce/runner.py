@@ -1,10 +1,11 @@
 """Run an experiment, and record its evidence.
 
-The evidence of a method holds the outcome at both scales, the seed, the commit, a hash of the method's own source,
-versions, hardware and minutes. Recording is refused where the experiment or the method has uncommitted changes, so
-that a figure can always be traced to the code that gave it.
+The evidence of a method holds the outcome at both scales, the seed, the commit, a hash of what the method's own source
+does, versions, hardware and minutes. Recording is refused where the experiment or the method has uncommitted changes,
+so that a figure can always be traced to the code that gave it.
 """
 
+import ast
 import hashlib
 import importlib
 import json
@@ -24,6 +25,7 @@ from aboveboard.reproduce import Outcome, Scale
 __all__ = ["record", "run", "source_hash"]
 
 _VERSIONED = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "joblib")
+_Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def run(method: Method, scale: Scale = "quick", *, seed: int = 0) -> Outcome:
@@ -72,11 +74,45 @@ def record(method: Method, *, seed: int = 0) -> tuple[Outcome, Path]:
 
 
 def source_hash(method: Method) -> str:
-    """Return the sha256 of the method's module (or package) and of its experiment."""
+    """Return the sha256 of what the method's module (or package) and its experiment do.
+
+    Comments, layout and docstrings do not count, so that better wording leaves the evidence valid; any change to the
+    code makes it stale. Code in other modules that the method calls does not count either.
+    """
     digest = hashlib.sha256()
     for file in _sources(method):
-        digest.update(file.name.encode() + b"\x00" + file.read_bytes().replace(b"\r\n", b"\n"))
+        digest.update(file.name.encode() + b"\x00")
+        digest.update(code_digest(file.read_text(encoding="utf-8")).encode())
     return digest.hexdigest()
+
+
+def code_digest(source: str) -> str:
+    """Return the sha256 of the syntax tree of `source` without its docstrings.
+
+    Only what the parser of every supported Python gives counts: empty and absent fields are left out, since newer
+    versions add some.
+    """
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and _has_docstring(
+            node
+        ):
+            del node.body[0]
+    return hashlib.sha256(_spelled(tree).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _has_docstring(node: _Documented) -> bool:
+    first = node.body[0] if node.body else None
+    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+
+
+def _spelled(value: object) -> str:
+    if isinstance(value, list):
+        return "[" + ",".join(_spelled(item) for item in value) + "]"
+    if not isinstance(value, ast.AST):
+        return repr(value)
+    fields = [f"{name}={_spelled(item)}" for name, item in ast.iter_fields(value) if item not in (None, [])]
+    return f"{type(value).__name__}({','.join(fields)})"
 
 
 def _sources(method: Method) -> list[Path]:
@@ -104,9 +140,7 @@ def _clean_commit(method: Method, folder: Path) -> str:
 
 
 def _git(folder: Path, *arguments: str) -> str:
-    return subprocess.run(
-        ["git", *arguments], cwd=folder, check=True, capture_output=True, text=True
-    ).stdout.strip()
+    return subprocess.run(["git", *arguments], cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _hardware() -> dict[str, Any]:
