@@ -76,7 +76,7 @@ class SlowForest:
             if low < high:
                 picked.append((a, values, self._cuts(key, low, high)))
         best = None
-        for place, (a, values, cuts) in enumerate(picked):
+        for place, (_, values, cuts) in enumerate(picked):
             for j, cut in enumerate(cuts):
                 impurity = self._impurity([i for i in ids if values[i] <= cut], [i for i in ids if values[i] > cut])
                 if best is None or impurity < best[0]:

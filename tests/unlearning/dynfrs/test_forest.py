@@ -201,7 +201,7 @@ def test_candidate_attributes_are_drawn_evenly_whatever_was_removed():
     y = np.arange(n) % 2
     model = DynFrsClassifier(6000, occurrence=1.0, max_features=p, max_depth=1, n_thresholds=1, random_state=1)
     model.fit(X, y).remove(0)
-    roots = [tree for tree in model.resolve().forest_.trees]
+    roots = model.resolve().forest_.trees
     drawn = np.concatenate([tree.attr[tree.place[0, 0], :, 0] for tree in roots])
     counts = np.bincount(drawn, minlength=d)
     assert counts.sum() == p * 6000

@@ -37,7 +37,7 @@ _NOT_COVERED = (
 )
 
 
-class ForestEstimator(BaseEstimator):
+class ForestEstimator(BaseEstimator):  # type: ignore[misc]
     """The parts of both estimators; not for use by itself."""
 
     _regression: ClassVar[bool] = False
@@ -104,19 +104,19 @@ class ForestEstimator(BaseEstimator):
     def sample_ids_(self) -> np.ndarray:
         """Ids of the rows that the forest holds, ascending, shape (n,), int64."""
         check_is_fitted(self, "forest_")
-        return self.forest_.uid[self.forest_.order()]
+        return np.asarray(self.forest_.uid[self.forest_.order()])
 
     @property
     def n_tagged_(self) -> int:
         """How many nodes wait to be grown."""
         check_is_fitted(self, "forest_")
-        return self.forest_.n_tagged
+        return int(self.forest_.n_tagged)
 
     @property
     def memory_bytes_(self) -> int:
         """Bytes held by the rows and the trees."""
         check_is_fitted(self, "forest_")
-        return self.forest_.memory_bytes
+        return int(self.forest_.memory_bytes)
 
     # -- proving ------------------------------------------------------------------------------------------------------
 
@@ -129,7 +129,7 @@ class ForestEstimator(BaseEstimator):
         rows and trees.
         """
         check_is_fitted(self, "forest_")
-        return self.forest_.digest(self._header())
+        return str(self.forest_.digest(self._header()))
 
     @property
     def certificate_(self) -> Certificate:
@@ -219,7 +219,8 @@ class ForestEstimator(BaseEstimator):
         InputError
             When the file is no such model, is damaged, or was written by a version whose forests differ.
         """
-        return persistence.load(cls, path, n_jobs=n_jobs)
+        loaded: Self = persistence.load(cls, path, n_jobs=n_jobs)
+        return loaded
 
     # -- helpers ------------------------------------------------------------------------------------------------------
 
@@ -253,7 +254,7 @@ class ForestEstimator(BaseEstimator):
         ids = np.arange(len(X)) if sample_id is None else read_ids(sample_id, len(X))
         weights = read_weights(weight, len(X))
         self._check_total(target, weights)
-        random = check_random_state(self.random_state)  # type: ignore[attr-defined]
+        random = check_random_state(self.random_state)
         seed = (int(random.randint(2**32, dtype=np.uint64)) << 32) | int(random.randint(2**32, dtype=np.uint64))
         self.seed_ = seed
         self._next_id = int(ids.max()) + 1
@@ -283,8 +284,8 @@ class ForestEstimator(BaseEstimator):
             target,
             weight,
             ids,
-            lazy=bool(self.lazy),  # type: ignore[attr-defined]
-            n_jobs=self.n_jobs,  # type: ignore[attr-defined]
+            lazy=bool(self.lazy),
+            n_jobs=self.n_jobs,
         )
 
     def _extend(self, X: np.ndarray, label: np.ndarray, target: np.ndarray, weight: Any, sample_id: Any) -> None:
@@ -312,23 +313,23 @@ class ForestEstimator(BaseEstimator):
 
     def _settings(self, d: int, n_classes: int) -> dict[str, Any]:
         """Return the checked settings."""
-        whole = {
-            "n_estimators": (self.n_estimators, 1, 2**20),  # type: ignore[attr-defined]
-            "n_thresholds": (self.n_thresholds, 1, 2**15),  # type: ignore[attr-defined]
-            "min_samples_split": (self.min_samples_split, 2, 2**31 - 1),  # type: ignore[attr-defined]
+        whole: dict[str, tuple[Any, int, int]] = {
+            "n_estimators": (self.n_estimators, 1, 2**20),
+            "n_thresholds": (self.n_thresholds, 1, 2**15),
+            "min_samples_split": (self.min_samples_split, 2, 2**31 - 1),
         }
         for name, (value, low, high) in whole.items():
-            if isinstance(value, bool) or not isinstance(value, numbers.Integral) or not low <= value <= high:
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or not low <= value <= high:
                 raise InputError(f"{name} is {value!r}", expected=f"a whole number from {low} to {high}")
-        depth = self.max_depth  # type: ignore[attr-defined]
+        depth: Any = self.max_depth
         if depth is not None and (isinstance(depth, bool) or not isinstance(depth, numbers.Integral) or depth < 0):
             raise InputError(f"max_depth is {depth!r}", expected="a whole number at or above 0, or None for no limit")
-        share = self.occurrence  # type: ignore[attr-defined]
-        if isinstance(share, bool) or not isinstance(share, numbers.Real) or not 0 < share <= 1:
+        share: Any = self.occurrence
+        if isinstance(share, bool) or not isinstance(share, int | float | np.number) or not 0 < share <= 1:
             raise InputError(f"occurrence is {share!r}", expected="a share of the trees in (0, 1]")
-        trees, s = int(self.n_estimators), int(self.n_thresholds)  # type: ignore[attr-defined]
+        trees, s = int(self.n_estimators), int(self.n_thresholds)
         names = getattr(self, "feature_names_in_", None)
-        mask = categorical_mask(self.categorical_features, None if names is None else list(names), d)  # type: ignore[attr-defined]
+        mask = categorical_mask(self.categorical_features, None if names is None else list(names), d)
         return {
             "trees": trees,
             "trees_per_row": max(1, math.ceil(float(share) * trees - 1e-9)),
@@ -339,7 +340,7 @@ class ForestEstimator(BaseEstimator):
                 "stride": -(-s // 8) * 8,
                 "n_classes": n_classes,
                 "max_depth": 2**31 - 1 if depth is None else min(int(depth), 2**31 - 1),
-                "min_split": int(self.min_samples_split),  # type: ignore[attr-defined]
+                "min_split": int(self.min_samples_split),
                 "regression": self._regression,
                 "weighted": False,
                 "categorical": mask,
@@ -347,12 +348,12 @@ class ForestEstimator(BaseEstimator):
         }
 
     def _n_candidates(self, d: int) -> int:
-        given = self.max_features  # type: ignore[attr-defined]
+        given: Any = self.max_features
         if given is None:
             return d
         if isinstance(given, str) and given == "sqrt":
             return min(d, math.isqrt(d) + 1)
-        if isinstance(given, numbers.Integral) and not isinstance(given, bool) and 1 <= given <= d:
+        if isinstance(given, int | np.integer) and not isinstance(given, bool) and 1 <= given <= d:
             return int(given)
         if isinstance(given, float) and 0 < given <= 1:
             return max(1, int(given * d))

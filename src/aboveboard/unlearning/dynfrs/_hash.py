@@ -29,13 +29,13 @@ def mix(z: np.uint64) -> np.uint64:
 
 
 @njit(cache=True, nogil=True)
-def stream_word(key: np.uint64, index: int) -> np.uint64:
+def stream_word(key: np.uint64, index: int | np.int64) -> np.uint64:
     """Return word `index` of the stream of `key`."""
     return mix(key + (np.uint64(index) + _ONE) * _GOLDEN)
 
 
 @njit(cache=True, nogil=True)
-def below(word: np.uint64, bound: int) -> int:
+def below(word: np.uint64, bound: int) -> np.int64:
     """Map the upper half of `word` to 0 .. bound - 1; no number is favoured by more than bound / 2**32."""
     return np.int64(((word >> _S32) * np.uint64(bound)) >> _S32)
 

@@ -146,7 +146,8 @@ def _to_frame(X: Any) -> pd.DataFrame:
     if _is_frame(X):
         import narwhals.stable.v1 as nw
 
-        return nw.from_native(X, eager_only=True).to_pandas()
+        frame: pd.DataFrame = nw.from_native(X, eager_only=True).to_pandas()
+        return frame
     _num_samples(X)
     array = np.asarray(X)
     if array.ndim != 2:

@@ -102,7 +102,7 @@ class _Work(NamedTuple):
 
 
 @njit(cache=True, nogil=True)
-def empty_tree(path, n_ids, n_nodes, n_records, cfg):
+def empty_tree(path: np.uint64, n_ids: int, n_nodes: int, n_records: int, cfg: Config) -> Tree:
     """Return a tree whose root is tagged and holds no rows yet."""
     sums = n_records if cfg.regression else 0
     p, wide = cfg.n_candidates, cfg.n_candidates * cfg.stride
@@ -136,7 +136,7 @@ def empty_tree(path, n_ids, n_nodes, n_records, cfg):
 
 
 @njit(cache=True, nogil=True)
-def plant(tree, rows, ids):
+def plant(tree: Tree, rows: Rows, ids: np.ndarray) -> None:
     """Give the tagged root of an empty tree its rows."""
     for i in range(ids.size):
         r = ids[i]
@@ -154,7 +154,7 @@ def plant(tree, rows, ids):
 
 
 @njit(cache=True, nogil=True)
-def resolve(tree, rows, cfg):
+def resolve(tree: Tree, rows: Rows, cfg: Config) -> Tree:
     """Grow every tagged node; return the tree (its arrays may have been enlarged)."""
     if tree.meta[N_TAGGED] == 0:
         return tree
@@ -184,7 +184,7 @@ def resolve(tree, rows, cfg):
 
 
 @njit(cache=True, nogil=True)
-def settle(tree, rows, cfg, X):
+def settle(tree: Tree, rows: Rows, cfg: Config, X: np.ndarray) -> Tree:
     """Grow the tagged nodes that the queries `X` pass; return the tree."""
     work = _workspace(0, cfg)
     for i in range(X.shape[0]):
@@ -208,7 +208,7 @@ def settle(tree, rows, cfg, X):
 
 
 @njit(cache=True, nogil=True)
-def _workspace(n, cfg):
+def _workspace(n: int, cfg: Config) -> _Work:
     return _Work(
         np.empty(n, np.float32),
         np.empty(n, np.int32),
@@ -224,7 +224,7 @@ def _workspace(n, cfg):
 
 
 @njit(cache=True, nogil=True)
-def _grow(tree, rows, cfg, work, u):
+def _grow(tree: Tree, rows: Rows, cfg: Config, work: _Work, u: int) -> None:
     """Turn the tagged node `u` into a leaf, or choose its split and give it two tagged children."""
     tree.meta[N_TAGGED] -= 1
     if _is_leaf(tree.weight[u], tree.depth[u], cfg):
@@ -299,7 +299,7 @@ def _grow(tree, rows, cfg, work, u):
 
 
 @njit(cache=True, nogil=True)
-def _is_leaf(weight, depth, cfg):
+def _is_leaf(weight: np.ndarray, depth: int, cfg: Config) -> bool:
     n, most = 0, 0
     for c in range(weight.size):
         n += weight[c]
@@ -308,22 +308,24 @@ def _is_leaf(weight, depth, cfg):
 
 
 @njit(cache=True, nogil=True)
-def _draw(order, path, step, d):
+def _draw(order: np.ndarray, path: np.uint64, step: int, d: int) -> int:
     """Return the attribute at place `step` of the node's random order, shuffling `order` one step further."""
     other = step + below(stream_word(mix(path ^ _ORDER_SALT), step), d - step)
     a = order[other]
     order[other] = order[step]
     order[step] = a
-    return a
+    return int(a)
 
 
 @njit(cache=True, nogil=True)
-def _attribute_key(path, a):
+def _attribute_key(path: np.uint64, a: int) -> np.uint64:
     return stream_word(path ^ _ATTRIBUTE_SALT, a)
 
 
 @njit(cache=True, nogil=True)
-def _gather_values(rows, cfg, ids, a, key, out):
+def _gather_values(
+    rows: Rows, cfg: Config, ids: np.ndarray, a: int, key: np.uint64, out: np.ndarray
+) -> tuple[np.float32, np.float32]:
     """Write the values of attribute `a` to `out`; return their minimum and maximum."""
     base = a * rows.column_step
     step = rows.row_step
@@ -343,7 +345,9 @@ def _gather_values(rows, cfg, ids, a, key, out):
 
 
 @njit(cache=True, nogil=True)
-def _extreme_weights(values, weight, m, low, high, weighted):
+def _extreme_weights(
+    values: np.ndarray, weight: np.ndarray, m: int, low: np.float32, high: np.float32, weighted: bool
+) -> tuple[int, int]:
     at_low, at_high = 0, 0
     for i in range(m):
         w = weight[i] if weighted else 1
@@ -353,7 +357,7 @@ def _extreme_weights(values, weight, m, low, high, weighted):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _cuts(key, low, high, s, cut):
+def _cuts(key: np.uint64, low: np.float32, high: np.float32, s: int, cut: np.ndarray) -> None:
     """Write the `s` thresholds, uniform on [low, high) and each a float32; pads are below every value."""
     base, width = np.float64(low), np.float64(high) - np.float64(low)
     last = np.nextafter(high, low)
@@ -369,7 +373,7 @@ def _cuts(key, low, high, s, cut):
 
 
 @njit(cache=True, nogil=True)
-def _count(work, m, cfg):
+def _count(work: _Work, m: int, cfg: Config) -> None:
     """Weigh what lies left of every threshold, by class."""
     acc, cut, stride = work.below, work.cut, cfg.stride
     acc[:] = 0
@@ -397,7 +401,16 @@ def _count(work, m, cfg):
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _best_cut(left, start, sums, sum_start, weight, total, cfg, score):
+def _best_cut(
+    left: np.ndarray,
+    start: int,
+    sums: np.ndarray,
+    sum_start: int,
+    weight: np.ndarray,
+    total: int,
+    cfg: Config,
+    score: np.ndarray,
+) -> tuple[int, float]:
     """Return the best threshold of one attribute and its score; the higher the score, the purer the sides.
 
     Classification: (S_l n_r + S_r n_l) / (n_l n_r), S the sum of squared class weights of a side; it is largest where
@@ -444,7 +457,7 @@ def _best_cut(left, start, sums, sum_start, weight, total, cfg, score):
 
 
 @njit(cache=True, nogil=True)
-def _partition(tree, rows, cfg, work, ids, pair, cut):
+def _partition(tree: Tree, rows: Rows, cfg: Config, work: _Work, ids: np.ndarray, pair: int, cut: np.float32) -> int:
     """Move the rows at or below `cut` to the front, keeping their order; weigh both children; return how many."""
     for side in range(2):
         tree.weight[pair + side, :] = 0
@@ -475,7 +488,7 @@ def _partition(tree, rows, cfg, work, ids, pair, cut):
 
 
 @njit(cache=True, nogil=True)
-def modify(tree, rows, cfg, alive, batch, sign):
+def modify(tree: Tree, rows: Rows, cfg: Config, alive: np.ndarray, batch: np.ndarray, sign: int) -> None:
     """Add (`sign` 1) or remove (-1) the rows of `batch` in one tree.
 
     Rows to remove must be marked dead in `alive` beforehand, rows to add alive, and their values must still be there.
@@ -550,7 +563,7 @@ def modify(tree, rows, cfg, alive, batch, sign):
 
 
 @njit(cache=True, nogil=True)
-def _weight_of(rows, ids):
+def _weight_of(rows: Rows, ids: np.ndarray) -> int:
     n = 0
     for i in range(ids.size):
         n += rows.weight[ids[i]]
@@ -558,29 +571,29 @@ def _weight_of(rows, ids):
 
 
 @njit(cache=True, nogil=True)
-def _value(rows, cfg, r, a, key):
+def _value(rows: Rows, cfg: Config, r: int, a: int, key: np.uint64) -> np.float32:
     x = rows.values[r * rows.row_step + a * rows.column_step]
     return hash_value(key, x) if cfg.categorical[a] else x
 
 
 @njit(cache=True, nogil=True)
-def _goes_right(tree, rows, cfg, u, r):
+def _goes_right(tree: Tree, rows: Rows, cfg: Config, u: int, r: int) -> bool:
     a = tree.feature[u]
     x = rows.values[r * rows.row_step + a * rows.column_step]
     if cfg.categorical[a]:
         x = hash_value(_attribute_key(tree.path[u], a), x)
-    return x > tree.threshold[u]
+    return bool(x > tree.threshold[u])
 
 
 @njit(cache=True, nogil=True)
-def _any_row(tree, u):
+def _any_row(tree: Tree, u: int) -> int:
     while tree.child[u] >= 0:
         u = tree.child[u]
-    return np.int64(tree.ids[tree.place[u, 0]])
+    return int(tree.ids[tree.place[u, 0]])
 
 
 @njit(cache=True, nogil=True)
-def _route(tree, rows, cfg, u, mine, parts):
+def _route(tree: Tree, rows: Rows, cfg: Config, u: int, mine: np.ndarray, parts: np.ndarray) -> int:
     n_left, n_right = 0, 0
     for i in range(mine.size):
         r = mine[i]
@@ -596,7 +609,9 @@ def _route(tree, rows, cfg, u, mine, parts):
 
 
 @njit(cache=True, nogil=True)
-def _wakes(tree, rows, cfg, u, mine, witness, order, picked):
+def _wakes(
+    tree: Tree, rows: Rows, cfg: Config, u: int, mine: np.ndarray, witness: int, order: np.ndarray, picked: np.ndarray
+) -> bool:
     """Return whether an added row differs from the node's rows in an attribute that was skipped as constant."""
     record, path = tree.place[u, 0], tree.path[u]
     n_picked, n_drawn = tree.head[record, 0], tree.head[record, 1]
@@ -620,7 +635,19 @@ def _wakes(tree, rows, cfg, u, mine, witness, order, picked):
 
 
 @njit(cache=True, nogil=True)
-def _update(tree, rows, cfg, alive, u, mine, sign, buffer, values, cut, score):
+def _update(
+    tree: Tree,
+    rows: Rows,
+    cfg: Config,
+    alive: np.ndarray,
+    u: int,
+    mine: np.ndarray,
+    sign: int,
+    buffer: np.ndarray,
+    values: np.ndarray,
+    cut: np.ndarray,
+    score: np.ndarray,
+) -> bool:
     """Bring the candidates of an internal node up to date; return False where its children do not survive that."""
     record, path = tree.place[u, 0], tree.path[u]
     s, stride = cfg.n_thresholds, cfg.stride
@@ -679,7 +706,18 @@ def _update(tree, rows, cfg, alive, u, mine, sign, buffer, values, cut, score):
 
 
 @njit(cache=True, nogil=True)
-def _recount(tree, rows, cfg, u, k, a, key, ids, values, cut):
+def _recount(
+    tree: Tree,
+    rows: Rows,
+    cfg: Config,
+    u: int,
+    k: int,
+    a: int,
+    key: np.uint64,
+    ids: np.ndarray,
+    values: np.ndarray,
+    cut: np.ndarray,
+) -> bool:
     """Derive an attribute's range and counts from the rows again; return False where it has become constant."""
     record, stride = tree.place[u, 0], cfg.stride
     wide = cfg.n_classes * stride
@@ -713,7 +751,17 @@ def _recount(tree, rows, cfg, u, k, a, key, ids, values, cut):
 
 
 @njit(cache=True, nogil=True)
-def _same_sides(tree, rows, cfg, alive, u, a, key, chosen, buffer):
+def _same_sides(
+    tree: Tree,
+    rows: Rows,
+    cfg: Config,
+    alive: np.ndarray,
+    u: int,
+    a: int,
+    key: np.uint64,
+    chosen: np.float32,
+    buffer: np.ndarray,
+) -> bool:
     """Take over a new split if it sends every row of the children to the child where it already is."""
     first = tree.child[u]
     for side in range(2):
@@ -727,7 +775,7 @@ def _same_sides(tree, rows, cfg, alive, u, a, key, chosen, buffer):
 
 
 @njit(cache=True, nogil=True)
-def _gather(tree, alive, u, out):
+def _gather(tree: Tree, alive: np.ndarray, u: int, out: np.ndarray) -> int:
     """Write the living rows below `u` to `out`; return how many."""
     stack = np.empty(64, np.int64)
     stack[0] = u
@@ -753,7 +801,7 @@ def _gather(tree, alive, u, out):
 
 
 @njit(cache=True, nogil=True)
-def _collapse(tree, u, ids, leaf):
+def _collapse(tree: Tree, u: int, ids: np.ndarray, leaf: bool) -> None:
     """Drop everything below the internal node `u`, and hold its rows in `u` itself."""
     pairs = np.empty(64, np.int64)
     pairs[0] = tree.child[u]
@@ -790,7 +838,7 @@ def _collapse(tree, u, ids, leaf):
 
 
 @njit(cache=True, nogil=True)
-def _edit_segment(tree, alive, u, mine, sign):
+def _edit_segment(tree: Tree, alive: np.ndarray, u: int, mine: np.ndarray, sign: int) -> None:
     """Add rows to, or remove them from, the segment of a leaf or tagged node."""
     start, n, capacity = tree.place[u, 0], tree.place[u, 1], tree.place[u, 2]
     if sign > 0:
@@ -826,21 +874,21 @@ def _edit_segment(tree, alive, u, mine, sign):
 
 
 @njit(cache=True, nogil=True)
-def _longer(stack):
+def _longer(stack: np.ndarray) -> np.ndarray:
     longer = np.empty(2 * stack.size, stack.dtype)
     longer[: stack.size] = stack
     return longer
 
 
 @njit(cache=True, nogil=True)
-def _lacks_room(tree):
+def _lacks_room(tree: Tree) -> bool:
     no_pair = tree.meta[FREE_PAIR] < 0 and tree.meta[N_NODES] + 2 > tree.child.size
     no_record = tree.meta[FREE_RECORD] < 0 and tree.meta[N_RECORDS] + 1 > tree.head.shape[0]
-    return no_pair or no_record
+    return bool(no_pair or no_record)
 
 
 @njit(cache=True, nogil=True)
-def _enlarged(tree, cfg):
+def _enlarged(tree: Tree, cfg: Config) -> Tree:
     """Return the tree with room for a quarter more nodes and records."""
     n_nodes, n_records = tree.child.size, tree.head.shape[0]
     if tree.meta[FREE_PAIR] < 0 and tree.meta[N_NODES] + 2 > n_nodes:
@@ -867,7 +915,7 @@ def _enlarged(tree, cfg):
 
 
 @njit(cache=True, nogil=True)
-def _rebuilt(tree, ids, meta):
+def _rebuilt(tree: Tree, ids: np.ndarray, meta: np.ndarray) -> Tree:
     return Tree(
         tree.child,
         tree.feature,
@@ -888,13 +936,13 @@ def _rebuilt(tree, ids, meta):
 
 
 @njit(cache=True, nogil=True)
-def _next_record(tree):
+def _next_record(tree: Tree) -> int:
     r = tree.meta[FREE_RECORD]
-    return r if r >= 0 else tree.meta[N_RECORDS]
+    return int(r if r >= 0 else tree.meta[N_RECORDS])
 
 
 @njit(cache=True, nogil=True)
-def _take_record(tree, record):
+def _take_record(tree: Tree, record: int) -> None:
     if tree.meta[FREE_RECORD] >= 0:
         tree.meta[FREE_RECORD] = tree.head[record, 1]
     else:
@@ -902,7 +950,7 @@ def _take_record(tree, record):
 
 
 @njit(cache=True, nogil=True)
-def _wipe_record(tree, record):
+def _wipe_record(tree: Tree, record: int) -> None:
     tree.attr[record] = 0
     tree.span[record] = 0
     tree.left[record] = 0
@@ -911,7 +959,7 @@ def _wipe_record(tree, record):
 
 
 @njit(cache=True, nogil=True)
-def _free_record(tree, record):
+def _free_record(tree: Tree, record: int) -> None:
     """Wipe a record and put it on the free list."""
     _wipe_record(tree, record)
     tree.head[record, 0] = 0
@@ -921,18 +969,18 @@ def _free_record(tree, record):
 
 
 @njit(cache=True, nogil=True)
-def _take_pair(tree):
+def _take_pair(tree: Tree) -> int:
     pair = tree.meta[FREE_PAIR]
     if pair >= 0:
         tree.meta[FREE_PAIR] = tree.place[pair, 0]
     else:
         pair = tree.meta[N_NODES]
         tree.meta[N_NODES] += 2
-    return pair
+    return int(pair)
 
 
 @njit(cache=True, nogil=True)
-def _free_pair(tree, pair):
+def _free_pair(tree: Tree, pair: int) -> None:
     """Wipe two sibling nodes and put them on the free list."""
     for v in range(pair, pair + 2):
         tree.child[v] = FREE
@@ -947,7 +995,7 @@ def _free_pair(tree, pair):
 
 
 @njit(cache=True, nogil=True)
-def reserve_ids(tree, extra):
+def reserve_ids(tree: Tree, extra: int) -> Tree:
     """Return the tree with room for any change of `extra` added rows; segments move together when there is none.
 
     A change writes each living row to a new segment at most once, and gives a leaf twice the room that it needs.
@@ -981,7 +1029,7 @@ def reserve_ids(tree, extra):
 
 
 @njit(cache=True, nogil=True)
-def compact(tree, rank, cfg, slack):
+def compact(tree: Tree, rank: np.ndarray, cfg: Config, slack: float) -> Tree:
     """Return a copy with nodes and records in preorder, nothing freed or stale, and row r renamed ``rank[r]``.
 
     Within a leaf the rows are sorted, so two trees that are equal have equal copies, bit for bit. `slack` is the
@@ -995,7 +1043,7 @@ def compact(tree, rank, cfg, slack):
     n_ids = tree.meta[LIVE]
     more = n_ids + 2 * n_ids if slack > 0 else n_ids
     if slack > 0:
-        room_nodes, room_records = np.int64(n_nodes * (1 + slack)) + 2, np.int64(n_records * (1 + slack)) + 1
+        room_nodes, room_records = int(n_nodes * (1 + slack)) + 2, int(n_records * (1 + slack)) + 1
     else:
         room_nodes, room_records = n_nodes, n_records
     out = empty_tree(np.uint64(0), more, room_nodes, room_records, cfg)
@@ -1054,7 +1102,7 @@ def compact(tree, rank, cfg, slack):
 
 
 @njit(cache=True, nogil=True)
-def accumulate(tree, cfg, X, out):
+def accumulate(tree: Tree, cfg: Config, X: np.ndarray, out: np.ndarray) -> bool:
     """Add the tree's answers to the rows of `X` to `out`; return False, at the first tagged node that is met.
 
     Classification adds the class shares of the leaf, regression its mean in target steps.

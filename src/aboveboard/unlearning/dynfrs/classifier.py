@@ -15,7 +15,7 @@ from aboveboard.unlearning.dynfrs._input import listed
 __all__ = ["DynFrsClassifier"]
 
 
-class DynFrsClassifier(ClassifierMixin, ForestEstimator):
+class DynFrsClassifier(ClassifierMixin, ForestEstimator):  # type: ignore[misc]
     """DynFrs: a forest of extremely randomised trees that forgets and learns single rows exactly.
 
     Parameters
@@ -181,12 +181,12 @@ class DynFrsClassifier(ClassifierMixin, ForestEstimator):
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the mean of the trees' leaf shares, shape (n, n_classes), float64."""
         check_is_fitted(self, "forest_")
-        return self.forest_.answer(self._features(X, reset=False))
+        return np.asarray(self.forest_.answer(self._features(X, reset=False)))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the most likely label of each row, shape (n,)."""
         check_is_fitted(self, "forest_")
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return np.asarray(self.classes_[self.predict_proba(X).argmax(axis=1)])
 
     def _fit(self, X: Any, y: Any, classes: Any, sample_weight: Any, sample_id: Any) -> Self:
         values = self._features(X, reset=True)

@@ -348,7 +348,10 @@ class ErasureLog:
 
 
 def _erasure(row: tuple[Any, ...]) -> Erasure:
-    return Erasure(*row[1:7], None if row[7] is None else bytes(row[7]).hex())
+    _, request_id, accepted, finished, saved, n_records, n_left, digest = row
+    return Erasure(
+        request_id, accepted, finished, saved, n_records, n_left, None if digest is None else bytes(digest).hex()
+    )
 
 
 def _digest_bytes(total: int) -> bytes:

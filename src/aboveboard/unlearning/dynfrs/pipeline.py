@@ -18,7 +18,7 @@ class RememberedWarning(UserWarning):
     """A step before the forest still carries what it learnt from rows that were removed."""
 
 
-class UnlearningPipeline(Pipeline):
+class UnlearningPipeline(Pipeline):  # type: ignore[misc]
     """A scikit-learn Pipeline whose encoders are fitted once and whose last step is a DynFrs forest.
 
     `fit` fits every step. `partial_fit` and `remove` change the forest alone: the steps before it stay as they were
@@ -86,7 +86,7 @@ class UnlearningPipeline(Pipeline):
 
     def certify(self, n_probe: int | None = None) -> Certificate:
         """Check the forest as `DynFrsClassifier.certify` does; the certificate names what the encoders remember."""
-        certificate = self._forest().certify(n_probe)
+        certificate: Certificate = self._forest().certify(n_probe)
         if not self.remembered_:
             return certificate
         more = "What the steps before the forest learnt from all rows of fit: " + ", ".join(self.remembered_) + "."
@@ -94,7 +94,7 @@ class UnlearningPipeline(Pipeline):
 
     def fingerprint(self) -> str:
         """Return the fingerprint of the forest; it does not cover the encoders."""
-        return self._forest().fingerprint()
+        return str(self._forest().fingerprint())
 
     def check_removal(self, sample_id: Any) -> Any:
         """As `DynFrsClassifier.check_removal`."""

@@ -19,7 +19,7 @@ _LIMIT = 2.0**62
 _COARSE = 1000
 
 
-class DynFrsRegressor(RegressorMixin, ForestEstimator):
+class DynFrsRegressor(RegressorMixin, ForestEstimator):  # type: ignore[misc]
     """DynFrs for regression: the same forest, with exact sums of the targets in place of class counts.
 
     Parameters
@@ -118,7 +118,7 @@ n_jobs, random_state
     def predict(self, X: Any) -> np.ndarray:
         """Return the mean of the trees' leaf means, shape (n,), float64."""
         check_is_fitted(self, "forest_")
-        return self.forest_.answer(self._features(X, reset=False))[:, 0] * self._step()
+        return np.asarray(self.forest_.answer(self._features(X, reset=False))[:, 0] * self._step())
 
     def _step(self) -> float:
         step = self.target_step
@@ -139,7 +139,7 @@ n_jobs, random_state
         steps = np.rint(target / self._step())
         if np.abs(steps).max(initial=0.0) >= _LIMIT:
             raise self._too_large(float(np.abs(steps).max()))
-        return steps.astype(np.int64)
+        return np.asarray(steps, dtype=np.int64)
 
     def _check_total(self, target: np.ndarray, weight: np.ndarray, held: int = 0) -> None:
         total = held + float(np.abs(target.astype(np.float64)) @ weight.astype(np.float64))
