@@ -155,6 +155,7 @@ def test_a_limit_in_points_of_accuracy_or_a_share_of_rows_is_written_so():
         return amount(finding, Report(subject={}, findings=(finding,), limits=limits))
 
     assert written("points of accuracy", 0.0237).value == "2.4 points"
+    assert written("points of accuracy", 0.0237).limit == "1 point"
     assert written("share of rows", 0.5).value == "50.0\u00a0%"
     assert written("share of rows", 0.5).limit == "1\u00a0%"
     assert written("AUC", 0.5).value == "0.5"

@@ -37,6 +37,7 @@ _STYLES: dict[Verdict, str] = {
     "skipped": "dim",
     "not_applicable": "dim",
 }
+_WIDE = 96
 _STAND_INS = str.maketrans(
     {
         "−": "-", "–": "-", "—": "-", "…": "...", "≥": ">=", "≤": "<=", "×": "x", "·": "-", "“": '"', "”": '"',
@@ -101,31 +102,38 @@ class _Page:
         )
 
     def findings(self, families: list[Family], report: Report) -> Table:
+        """Return a table of findings; on a narrow terminal the figures stand below the sentence."""
+        wide = self.console.width >= _WIDE
         table = self._table()
         table.add_column("Verdict", no_wrap=True, min_width=14)
         table.add_column("Finding", ratio=1, overflow="fold")
-        table.add_column("Value", justify="right", overflow="fold", min_width=12, max_width=20)
-        table.add_column("Limit", justify="right", overflow="fold", min_width=6, max_width=9)
-        table.add_column("Rows", justify="right", overflow="fold", min_width=6)
+        if wide:
+            table.add_column("Value", justify="right", overflow="fold", min_width=12, max_width=20)
+            table.add_column("Limit", justify="right", overflow="fold", min_width=6, max_width=10)
+            table.add_column("Rows", justify="right", overflow="fold", min_width=6)
         for family in families:
             finding = family.head
-            name = verdict(finding)
-            says = self.text(shorten(clean(finding.statement), 400))
-            if family.groups:
-                n = len(family.groups)
-                says.append_text(self.text(f" {n:,} {'finding' if n == 1 else 'findings'} on single groups.", "dim"))
+            mark = self._mark(verdict(finding), accepted=finding.id in report.accepted_ids)
+            says = self._sentence(family)
             figures = amount(finding, report)
-            value = figures.value
-            if figures.interval:
-                value = f"{value}\n[{figures.interval}]" if value else f"[{figures.interval}]"
-            table.add_row(
-                self._mark(name, accepted=finding.id in report.accepted_ids),
-                says,
-                Text("\n").join(self.text(part) for part in value.split("\n")),
-                self.text(figures.limit),
-                self.text(figures.n),
-            )
+            if wide:
+                value = [self.text(figures.value)] if figures.value else []
+                value += [self.text(f"[{figures.interval}]")] if figures.interval else []
+                table.add_row(mark, says, Text("\n").join(value), self.text(figures.limit), self.text(figures.n))
+            else:
+                below = figures.value + (f" [{figures.interval}]" if figures.interval else "")
+                below += f", limit {figures.limit}" if figures.limit else ""
+                below += f", {figures.n} rows" if figures.n else ""
+                below = below.removeprefix(", ").strip()
+                table.add_row(mark, Text("\n").join([says, self.text(below, "dim")]) if below else says)
         return table
+
+    def _sentence(self, family: Family) -> Text:
+        says = self.text(shorten(clean(family.head.statement), 400))
+        if family.groups:
+            n = len(family.groups)
+            says.append_text(self.text(f" {n:,} {'finding' if n == 1 else 'findings'} on single groups.", "dim"))
+        return says
 
     def not_run(self, report: Report) -> Table:
         table = self._table()

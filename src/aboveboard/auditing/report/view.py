@@ -289,25 +289,30 @@ def writing(finding: Finding, report: Report) -> str:
 def amount(finding: Finding, report: Report) -> Amount:
     """Return the value, interval, limit and number of rows of a finding as text, and how sure they are in words."""
     style = writing(finding, report)
-    unit = " points" if style == "points" else ""
     interval = finding.interval
     span = f"{number(interval.low, style)} to {number(interval.high, style)}" if interval else ""
     sure = []
     if interval:
         kind = "simultaneous interval" if interval.simultaneous else "interval"
         method = f" ({interval.method})" if interval.method else ""
-        sure.append(f"{100 * interval.level:g}\u00a0% {kind} {span}{unit}{method}")
+        sure.append(f"{100 * interval.level:g}\u00a0% {kind} {_with_unit(span, style)}{method}")
     if finding.n is not None:
-        sure.append(f"{finding.n:,} rows")
+        sure.append(f"{finding.n:,} {'row' if finding.n == 1 else 'rows'}")
+    limit = "" if finding.limit is None else number(finding.limit, style)
+    limit = limit.replace(".0\u00a0", "\u00a0").removesuffix(".0")
     return Amount(
-        value="" if finding.value is None else number(finding.value, style) + unit,
+        value="" if finding.value is None else _with_unit(number(finding.value, style), style),
         interval=span,
-        limit=""
-        if finding.limit is None
-        else number(finding.limit, style).replace(".0\u00a0", "\u00a0").removesuffix(".0") + unit,
+        limit=_with_unit(limit, style) if limit else "",
         n="" if finding.n is None else f"{finding.n:,}",
         sureness=", ".join(sure),
     )
+
+
+def _with_unit(text: str, style: str) -> str:
+    if style != "points":
+        return text
+    return f"{text} {'point' if text in ('1', '-1') else 'points'}"
 
 
 def cell_text(cell: Cell, kind: str, interval_writing: str = "number") -> str:
