@@ -50,10 +50,14 @@ class _Program(click.Group):
             if hasattr(stream, "reconfigure"):
                 stream.reconfigure(errors="backslashreplace")
         try:
-            with _terminated_as_interrupted(), _logged(verbose=verbose):
+            with _terminated_as_interrupted() as signals, _logged(verbose=verbose):
                 try:
                     return super().invoke(ctx)
-                except (click.ClickException, click.exceptions.Exit, click.Abort):
+                except click.exceptions.Exit as stop:
+                    if signals and stop.exit_code == gate.INTERRUPTED:
+                        ctx.exit(_TERMINATED)
+                    raise
+                except (click.ClickException, click.Abort):
                     raise
                 except BrokenPipeError:
                     _silence_stdout()
@@ -96,17 +100,21 @@ class _Terminated(KeyboardInterrupt):
 
 
 @contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    def stop(*_: object) -> None:
+def _terminated_as_interrupted() -> Iterator[list[int]]:
+    """Raise `_Terminated` on SIGTERM; the list that is given holds the signals that came."""
+    signals: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        signals.append(number)
         raise _Terminated
 
     try:
         before = signal.signal(signal.SIGTERM, stop)
     except ValueError:  # not in the main thread
-        yield
+        yield signals
         return
     try:
-        yield
+        yield signals
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -380,9 +388,6 @@ def _audit(options: Options) -> int:
     baseline = None if options.baseline is None else Report.from_json(options.baseline)
     try:
         report = _example_report(options) if options.data is None else _data_report(options)
-    except _Terminated:
-        _complain("Terminated before a check had ended; nothing was written.")
-        return _TERMINATED
     except KeyboardInterrupt:
         _complain("Interrupted before a check had ended; nothing was written.")
         return gate.INTERRUPTED
@@ -486,6 +491,8 @@ def _data_report(options: Options) -> "Report":
 
 def _print_report(report: "Report", options: Options) -> None:
     files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
+    if options.format != "table" and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # read by programs, which expect it whatever the terminal shows
     if options.format == "json":
         _say(report.to_json().rstrip("\n"))
     elif options.format == "table":

@@ -140,10 +140,10 @@ def test_a_click_sorts_a_table_and_another_turns_it_round(opened):
     before = _column(opened, table, 2)
     button.click()
     assert header.get_attribute("aria-sort") == "ascending"
-    assert _column(opened, table, 2) == ["8.1%", "26.0%", "suppressed", ""]
+    assert _column(opened, table, 2) == ["8.1\u00a0%", "26.0\u00a0%", "suppressed", ""]
     button.click()
     assert header.get_attribute("aria-sort") == "descending"
-    assert _column(opened, table, 2) == ["26.0%", "8.1%", "suppressed", ""]
+    assert _column(opened, table, 2) == ["26.0\u00a0%", "8.1\u00a0%", "suppressed", ""]
     assert sorted(before) == sorted(_column(opened, table, 2))
 
 

@@ -34,7 +34,7 @@ def test_each_finding_is_a_test_case_with_its_outcome(report):
     }
     failing = cases["group_fairness/selection_rate/sex=Female"]
     assert failing.get("classname") == "aboveboard.fairness.group_fairness"
-    assert "95% simultaneous interval" in failing.find("failure").text
+    assert "95\u00a0% simultaneous interval" in failing.find("failure").text
 
 
 def test_an_accepted_failure_is_skipped(report):

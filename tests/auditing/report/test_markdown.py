@@ -10,7 +10,7 @@ from aboveboard.auditing.report.view import clean
 from aboveboard.core.report import renderers
 
 _parser = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-_DETAILS = re.compile(r"<details><summary>[\d,]+ within limits</summary>|</details>")
+_DETAILS = re.compile(r"<details><summary>[\d,]+ (?:within limits|on single groups)</summary>|</details>")
 
 
 def _tokens(text):

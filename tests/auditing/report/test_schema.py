@@ -2,6 +2,7 @@
 
 import copy
 import json
+from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -66,3 +67,12 @@ def test_a_report_with_something_amiss_is_not_valid(report, spoil):
     data = copy.deepcopy(json.loads(report.to_json()))
     spoil(data)
     assert list(_validator.iter_errors(data))
+
+
+def test_the_documentation_names_every_property_of_the_schema():
+    page = Path(__file__).parents[3] / "docs" / "report.md"
+    if not page.is_file():
+        pytest.skip("the documentation is not part of this copy")
+    text = page.read_text(encoding="utf-8")
+    names = {name for part in _parts(report_schema()) for name in part.get("properties", {}) if name.isidentifier()}
+    assert {name for name in names if f"`{name}`" not in text} == set()

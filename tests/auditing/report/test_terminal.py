@@ -41,6 +41,11 @@ def test_it_says_what_was_found_what_did_not_run_where_the_files_are_and_the_ans
     assert "✖ 1 finding fails." in text.split("Report: ")[1]
 
 
+def test_a_narrow_terminal_gets_the_figures_below_the_sentence(report):
+    text = _printed(report, width=80)
+    assert "-11.9 points [-12.7 to -11.1], limit 10 points, 5,421 rows" in text
+
+
 @pytest.mark.parametrize("width", [60, 80, 100, 200])
 def test_no_line_is_wider_than_the_terminal(make_report, hostile_names, width):
     for name in ("long", "long-word", "wide", "emoji", "combining", "script"):

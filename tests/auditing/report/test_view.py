@@ -5,7 +5,18 @@ import unicodedata
 
 import pytest
 
-from aboveboard.auditing.report.view import amount, clean, headline, number, sections, shorten, table_rows, writing
+from aboveboard.auditing.report.view import (
+    amount,
+    attention,
+    clean,
+    families,
+    headline,
+    number,
+    sections,
+    shorten,
+    table_rows,
+    writing,
+)
 from aboveboard.core import Column, Finding, Report
 
 _BIDI = {"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"}
@@ -36,9 +47,9 @@ def test_shortened_text_is_never_longer_than_asked():
 @pytest.mark.parametrize(
     ("value", "style", "text"),
     [
-        (0.25, "percent", "25.0%"),
-        (0.00031, "percent", "0.03%"),
-        (0.0, "percent", "0.0%"),
+        (0.25, "percent", "25.0\u00a0%"),
+        (0.00031, "percent", "0.03\u00a0%"),
+        (0.0, "percent", "0.0\u00a0%"),
         (-0.1189, "points", "-11.9"),
         (-0.0001, "points", "0.0"),
         (16281, "number", "16,281"),
@@ -57,7 +68,7 @@ def test_figures_are_written_for_people(value, style, text):
 def test_an_interval_is_written_like_the_percent_or_number_column_before_it():
     columns = (Column("a", "percent"), Column("b", "interval"), Column("c"), Column("d", "interval"))
     assert table_rows(columns, [(0.5, (0.4, 0.6), 0.5, (0.4, 0.6))]) == [
-        ["50.0%", "40.0% to 60.0%", "0.5", "0.4 to 0.6"]
+        ["50.0\u00a0%", "40.0\u00a0% to 60.0\u00a0%", "0.5", "0.4 to 0.6"]
     ]
 
 
@@ -66,7 +77,7 @@ def test_a_finding_is_written_in_the_unit_of_the_limit_that_it_was_judged_agains
     assert writing(failing, report) == "points"
     figures = amount(failing, report)
     assert (figures.value, figures.interval, figures.limit) == ("-11.9 points", "-12.7 to -11.1", "10 points")
-    assert figures.sureness == "95% simultaneous interval -12.7 to -11.1 points (max-|t| bootstrap), 5,421 rows"
+    assert figures.sureness == "95\u00a0% simultaneous interval -12.7 to -11.1 points (max-|t| bootstrap), 5,421 rows"
     assert writing(report.findings[2], report) == "number"
 
 
@@ -105,3 +116,46 @@ def test_areas_come_in_the_order_of_the_suite_and_unknown_ones_last(report):
     stray = Finding(id="z", check="z", area="another", statement="Z.")
     found = sections(dataclasses.replace(report, findings=(stray, *report.findings)))
     assert [section.name for section in found] == ["performance", "fairness", "leaks", "data", "another"]
+
+
+def _group_finding(id_, group="", severity="fail"):
+    return Finding(
+        id=id_, check=id_.split("/")[0], area="fairness", statement=f"{id_}.", severity=severity, group=group
+    )
+
+
+def test_findings_on_single_groups_stand_under_the_finding_on_all_of_them():
+    findings = [
+        _group_finding("g/rate/sex & race"),
+        _group_finding("g/rate/sex=F & race=a/b", "sex=F & race=a/b"),
+        _group_finding("g/rate/sex=M & race==&", "sex=M & race==&"),
+        _group_finding("g/accuracy/sex"),
+        _group_finding("g/rate/sex=M", "sex=M"),
+        _group_finding("h/rate/sex=M", "sex=M", "warn"),
+    ]
+    found = families(findings)
+    assert [len(family.groups) for family in found] == [2, 0, 0, 0]
+    assert [f.id for family in found for f in (family.head, *family.groups)] == [f.id for f in findings]
+
+
+def test_the_first_lines_tell_of_every_check_before_they_repeat_one():
+    findings = tuple(
+        _group_finding(f"{check}/{i}", severity=severity)
+        for check, severity in (("a", "fail"), ("b", "warn"), ("c", "fail"))
+        for i in range(2)
+    )
+    order = [family.head.id for family in attention(Report(subject={}, findings=findings))]
+    assert order == ["a/0", "c/0", "a/1", "c/1", "b/0", "b/1"]
+
+
+def test_a_limit_in_points_of_accuracy_or_a_share_of_rows_is_written_so():
+    def written(unit, value):
+        finding = Finding(id="a", check="c", area="data", statement="S.", value=value, limit=0.01)
+        limits = ({"name": "c.x", "value": 0.01, "unit": unit},)
+        return amount(finding, Report(subject={}, findings=(finding,), limits=limits))
+
+    assert written("points of accuracy", 0.0237).value == "2.4 points"
+    assert written("points of accuracy", 0.0237).limit == "1 point"
+    assert written("share of rows", 0.5).value == "50.0\u00a0%"
+    assert written("share of rows", 0.5).limit == "1\u00a0%"
+    assert written("AUC", 0.5).value == "0.5"

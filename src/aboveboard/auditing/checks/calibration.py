@@ -22,6 +22,7 @@ from scipy.special import expit, logit
 
 from aboveboard._stats.bootstrap import basic_interval, percentile_interval
 from aboveboard._stats.score_histogram import ScoreHistogram
+from aboveboard.auditing.disclosure import withhold_parts
 from aboveboard.auditing.estimates import Rows, interval_text, percent
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
@@ -52,6 +53,9 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     """
     rng = np.random.default_rng(random_state)
     assert subject.score is not None
+    rarest = min(np.count_nonzero(subject.y == code) for code in (0, 1)) if subject.task == "binary" else len(subject)
+    if rarest < subject.min_cell:
+        return [_too_few(subject)]
     if subject.task == "binary":
         name = f"positive ({subject.positive})"
         return [
@@ -65,6 +69,17 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
         _ece_finding(subject, "top_label", np.clip(top, 0.0, 1.0), right, "right", _REPLICATES[effort], rng),
         _classwise_finding(subject, _REPLICATES[effort], rng),
     ]
+
+
+def _too_few(subject: Subject) -> Finding:
+    what = "One class has" if subject.task == "binary" else "There are"
+    return Finding(
+        id="calibration/ece" if subject.task == "binary" else "calibration/top_label",
+        statement=f"{what} fewer than {subject.min_cell:,} rows, so calibration cannot be told.",
+        status="inconclusive",
+        reason="No figure may describe so few people.",
+        **_COMMON,
+    )
 
 
 # --- expected calibration error --------------------------------------------------------------------------------------
@@ -113,19 +128,35 @@ def _clustered_null(
 ) -> NDArray[np.float64]:
     """Draw the ECE of a calibrated model whose rows depend on each other within clusters.
 
-    The residuals of each cluster get a random sign, which keeps their dependence and makes their mean zero.
+    Rows of a cluster that fall in one bin count for as many as Kish's design effect leaves of them, at the correlation
+    that residuals have within clusters.
     """
+    rows = Rows.of(subject)
+    assert rows.cluster is not None
     weight = subject.weights
     place = np.clip(np.ceil(score * _BINS).astype(np.int64) - 1, 0, _BINS - 1)
-    rows = Rows.of(subject)
-    sums = sparse.coo_matrix((weight * (y - score), (rows.cluster, place)), shape=(rows.clusters, _BINS)).tocsr()
-    draws = np.empty(replicates)
-    step = max(1, 5_000_000 // rows.clusters)
-    for start in range(0, replicates, step):
-        size = min(step, replicates - start)
-        signs = rng.integers(0, 2, size=(size, rows.clusters)) * 2.0 - 1.0
-        draws[start : start + size] = np.abs(sums.T @ signs.T).sum(axis=0)
-    return draws / weight.sum()
+    total, square = (np.bincount(place, weights=weight**p, minlength=_BINS) for p in (1, 2))
+    mean = np.bincount(place, weights=weight * score, minlength=_BINS) / np.maximum(total, np.finfo(float).tiny)
+    together = sparse.coo_matrix((np.ones(rows.n), (rows.cluster, place)), shape=(rows.clusters, _BINS)).tocsr()
+    count = np.asarray(together.sum(axis=0)).ravel()
+    company = np.asarray(together.power(2).sum(axis=0)).ravel() / np.maximum(count, 1)
+    effect = 1 + np.maximum(company - 1, 0.0) * _correlation(score, y, rows)
+    effective = total**2 / np.maximum(square, np.finfo(float).tiny) / effect
+    trials = np.maximum(np.rint(effective), 1).astype(np.int64)
+    rate = rng.binomial(trials, np.clip(mean, 0.0, 1.0), size=(replicates, _BINS)) / trials
+    return np.asarray((np.abs(rate - mean) * total).sum(axis=1) / total.sum())
+
+
+def _correlation(score: NDArray[Any], y: NDArray[Any], rows: Rows) -> float:
+    """Return the mean correlation of two residuals of one cluster, in [0, 1], as if scores were true."""
+    assert rows.cluster is not None
+    probability = np.clip(score, _CERTAIN, 1 - _CERTAIN)
+    residual = (y - probability) / np.sqrt(probability * (1 - probability))
+    size = np.bincount(rows.cluster).astype(np.float64)
+    sums, squares = (np.bincount(rows.cluster, weights=residual**p) for p in (1, 2))
+    pairs = float((size * (size - 1)).sum())
+    scale = float(squares.sum()) / rows.n
+    return float(np.clip((sums**2 - squares).sum() / pairs / scale, 0.0, 1.0)) if pairs > 0 and scale > 0 else 0.0
 
 
 def _ece_finding(
@@ -179,6 +210,7 @@ def _reliability(subject: Subject, score: NDArray[Any], y: NDArray[Any], event: 
     place = np.clip(np.ceil(score * _CURVE_BINS).astype(np.int64) - 1, 0, _CURVE_BINS - 1)
     entries: list[tuple[Cell, ...]] = []
     x, observed, low, high = [], [], [], []
+    withheld = withhold_parts(np.bincount(place, minlength=_CURVE_BINS), subject.min_cell).all
     for b in range(_CURVE_BINS):
         among = place == b
         rate = rows.rate(y == 1, among)
@@ -186,8 +218,10 @@ def _reliability(subject: Subject, score: NDArray[Any], y: NDArray[Any], event: 
             continue
         mean = float(np.average(score[among], weights=subject.weights[among]))
         bounds = f"{b / _CURVE_BINS:.1f} to {(b + 1) / _CURVE_BINS:.1f}"
-        entries.append((bounds, rate.n, mean, rate.value, (rate.interval.low, rate.interval.high)))
-        if rate.n >= subject.min_cell:
+        if withheld[b]:
+            entries.append((bounds, *([SUPPRESSED] * 4)))
+        else:
+            entries.append((bounds, rate.n, mean, rate.value, (rate.interval.low, rate.interval.high)))
             x.append(mean)
             observed.append(rate.value)
             low.append(rate.interval.low)
@@ -201,7 +235,7 @@ def _reliability(subject: Subject, score: NDArray[Any], y: NDArray[Any], event: 
             Column("observed", "percent", f"share of rows that are {event}"),
             Column("95 % interval", "interval"),
         ),
-        tuple(_hidden(row, subject.min_cell) for row in entries),
+        tuple(entries),
     )
     gaps = [abs(a - b) for a, b in zip(x, observed, strict=True)]
     alt = "No bin has enough rows to be drawn."
@@ -219,13 +253,6 @@ def _reliability(subject: Subject, score: NDArray[Any], y: NDArray[Any], event: 
         percent=True,
     )
     return figure, table
-
-
-def _hidden(row: tuple[Cell, ...], min_cell: int) -> tuple[Cell, ...]:
-    n = row[1]
-    if isinstance(n, int) and 0 < n < min_cell:
-        return (row[0], *([SUPPRESSED] * (len(row) - 1)))
-    return row
 
 
 def _decomposition(subject: Subject, score: NDArray[Any], y: NDArray[Any]) -> Table:
@@ -426,15 +453,27 @@ def _classwise_finding(subject: Subject, replicates: int, rng: np.random.Generat
     limit = subject.limits["calibration.ece"]
     entries: list[tuple[Cell, ...]] = []
     verdicts: list[tuple[float, str, _Ece, str]] = []
+    withheld = withhold_parts(np.bincount(subject.y, minlength=k), subject.min_cell).all
     for code, name in enumerate(subject.class_names):
         score, y = np.clip(scores[:, code], 0.0, 1.0), (subject.y == code).astype(np.int64)
         count = int(y.sum())
         histogram = ScoreHistogram.from_arrays(score, y, subject.weight, bins=300, clusters=subject.cluster)
         ece = _ece(histogram, score, y, subject, replicates, rng, level=1 - 0.05 / k)
         gap = float(np.average(score - y, weights=subject.weights))
+        if withheld[code]:
+            entries.append((name, *([SUPPRESSED] * 5)))
+            continue
         entries.append((name, count, ece.value, (ece.interval.low, ece.interval.high), ece.most, gap))
         verdicts.append((ece.value, name, ece, ece.verdict(limit.value)))
     order = {"ok": 0, "inconclusive": 1, "beyond": 2}
+    if not verdicts:
+        return Finding(
+            id="calibration/classes",
+            statement=f"Too many classes have fewer than {subject.min_cell:,} rows to tell them apart.",
+            status="inconclusive",
+            n=len(subject),
+            **_COMMON,
+        )
     value, name, ece, verdict = max(verdicts, key=lambda item: (order[item[3]], item[0]))
     columns = (
         Column("class", "text"),
@@ -444,9 +483,7 @@ def _classwise_finding(subject: Subject, replicates: int, rng: np.random.Generat
         Column("if calibrated, seldom above", "percent", "allowing for the number of classes"),
         Column("mean score minus share", "percent"),
     )
-    table = Table(
-        "Calibration by class", columns, tuple(_hidden(entry, subject.min_cell) for entry in entries), note=note
-    )
+    table = Table("Calibration by class", columns, tuple(entries), note=note)
     return Finding(
         id="calibration/classes",
         statement=f"The class whose scores are off most is {name!r}: {100 * value:.1f} points on average"

@@ -26,6 +26,7 @@ _MISSING_WORDS: Final = frozenset(
 _MISSING_NUMBERS: Final = (-1.0, -9.0, -99.0, -999.0, -9999.0, -99999.0, 99.0, 999.0, 9999.0, 99999.0, 999999.0)
 _NUMERIC_TEXT: Final = re.compile(r"\s*[-+]?(\d+([.,]\d*)?|\.\d+)([eE][-+]?\d+)?\s*%?\s*")
 _FEW_ROWS: Final = 50  # with fewer, all rows being different says nothing
+_MOST_LEVELS: Final = 20_000  # more are names or free text, whose spelling is nobody's business
 _SHOWN: Final = 30
 
 
@@ -231,7 +232,7 @@ def _number_codes(values: NDArray[np.float64], counts: NDArray[np.intp]) -> list
 
 def _spelling(p: _Profile, _: Subject) -> _Problem | None:
     """Levels that differ only in case or in blanks at their ends."""
-    if p.kind not in ("text", "category") or len(p.counts) < 2:
+    if p.kind not in ("text", "category") or not 2 <= len(p.counts) <= _MOST_LEVELS:
         return None
     seen: dict[str, int] = {}
     count = 0

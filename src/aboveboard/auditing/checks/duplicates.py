@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aboveboard.auditing.columns import chance_of_match, row_hashes, value_hashes
+from aboveboard.auditing.disclosure import withhold_parts
 from aboveboard.auditing.estimates import count_text, percent
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
-from aboveboard.core.finding import Column, Finding, Severity, Table
+from aboveboard.core.finding import SUPPRESSED, Column, Finding, Severity, Table
 
 __all__ = ["check"]
 
@@ -75,12 +76,16 @@ def _rows_finding(subject: Subject, counts: NDArray[np.intp], by_chance: float) 
         entries = []
         for times, label in ((2, "twice"), (3, "three times"), (4, "four times or more")):
             rows = int(counts[counts == times].sum() if times < 4 else counts[counts >= times].sum())
-            entries.append((label, rows, rows / n))
+            entries.append((label, rows))
+        withheld = withhold_parts([rows for _, rows in entries], subject.min_cell).all
         evidence = (
             Table(
                 "How often rows occur",
                 (Column("occurs", "text"), Column("n", "count", "rows"), Column("share", "percent")),
-                tuple(entries),
+                tuple(
+                    (label, *((SUPPRESSED, SUPPRESSED) if hide else (rows, rows / n)))
+                    for (label, rows), hide in zip(entries, withheld, strict=True)
+                ),
             ),
         )
     return Finding(

@@ -111,6 +111,7 @@ def _attribute_finding(subject: Subject, attribute: str, missing: dict[str, NDAr
         interval=worst.interval,
         limit=limit.value,
         limit_source=limit.source,
+        group=f"{attribute}={worst.group}",
         n=worst.mine.n,
         evidence=(
             _table(subject, attribute, comparisons),

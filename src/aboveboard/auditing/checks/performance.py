@@ -11,7 +11,7 @@ R. G. Newcombe, "Improved confidence intervals for the difference between binomi
 Statistics in Medicine 17, 1998.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from aboveboard._stats.bootstrap import CellMoments, ClusterCells, percentile_interval, resampled_weights
 from aboveboard._stats.intervals import mover, newcombe, wilson
 from aboveboard._stats.score_histogram import ScoreHistogram
-from aboveboard.auditing.disclosure import withhold_crossed
+from aboveboard.auditing.disclosure import withhold_crossed, withhold_parts
 from aboveboard.auditing.estimates import Area, Rate, Rows, area_interval, area_under_curve, interval_text, percent
 from aboveboard.auditing.subject import Subject, Training
 from aboveboard.auditing.suites import Effort
@@ -42,6 +42,7 @@ class _Metric:
     interval: Interval | None
     n: int
     help: str = ""
+    withheld: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ class _Measured:
     skills: list[_Skill] = field(default_factory=list)
     informative: Interval | None = None
     chance: float = 0.5
-    tables: list[Table] = field(default_factory=list)
+    withheld: bool = False
 
 
 def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Finding]:
@@ -88,6 +89,8 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     -----
     O(n log n) time in the rows, and bootstraps over cells, score bins or blocks whose price does not grow with them.
     """
+    if len(subject) < subject.min_cell:
+        return [_too_few(subject)]
     rng = np.random.default_rng(random_state)
     replicates = _REPLICATES[effort]
     rows = Rows.of(subject)
@@ -119,16 +122,39 @@ def _binary(subject: Subject, rows: Rows, replicates: int, rng: np.random.Genera
     out.metrics += [
         *([] if subject.score is None else _score_metrics(subject, rows, replicates, rng, out)),
         _rate_metric("accuracy", accuracy, "share of rows that the model gets right"),
-        _Metric("balanced accuracy", *balanced, len(subject), "mean of recall and specificity; 0.5 by chance"),
+        *_label_metrics(subject, recall, specificity, precision, found, balanced),
+    ]
+    if subject.score is None:
+        out.informative = balanced[1]
+    out.skills.insert(0, _accuracy_skill(subject, rows))
+    margins = [np.count_nonzero(mask) for mask in (y, ~y)]
+    out.withheld = any(0 < count < subject.min_cell for count in margins)
+    return out
+
+
+def _label_metrics(
+    subject: Subject,
+    recall: Rate,
+    specificity: Rate,
+    precision: Rate,
+    found: Rate,
+    balanced: tuple[float, Interval | None],
+) -> list[_Metric]:
+    """Return the metrics from which, with the accuracy, every count of the two-by-two table follows.
+
+    Where a row or column of that table has fewer rows than the smallest cell, all are withheld.
+    """
+    n = len(subject)
+    margins = (recall.n, specificity.n, precision.n, n - precision.n)
+    small = any(0 < count < subject.min_cell for count in margins)
+    shown = [
+        _Metric("balanced accuracy", *balanced, n, "mean of recall and specificity; 0.5 by chance"),
         _rate_metric("precision", precision, "share of positive predictions that are right"),
         _rate_metric("recall", recall, "share of positive rows that are found"),
         _rate_metric("specificity", specificity, "share of negative rows that are recognised"),
         _Metric("F1", *_f1(found), found.n, "harmonic mean of precision and recall"),
     ]
-    if subject.score is None:
-        out.informative = balanced[1]
-    out.skills.insert(0, _accuracy_skill(subject, rows))
-    return out
+    return [replace(metric, withheld=True) for metric in shown] if small else shown
 
 
 def _score_metrics(
@@ -415,17 +441,7 @@ def _metrics_finding(subject: Subject, measured: _Measured) -> Finding:
     metrics = measured.metrics
     head = metrics[0]
     limit = subject.limits["performance.min_rows"]
-    rows = tuple(
-        (
-            metric.name,
-            metric.n,
-            _shown(metric.value, metric.n, subject.min_cell),
-            None if metric.interval is None else _shown_pair(metric.interval, metric.n, subject.min_cell),
-            metric.interval.method if metric.interval is not None else "",
-            metric.help,
-        )
-        for metric in metrics
-    )
+    rows = tuple(_metric_row(metric, subject.min_cell) for metric in metrics)
     table = Table(
         "Metrics",
         (
@@ -452,7 +468,31 @@ def _metrics_finding(subject: Subject, measured: _Measured) -> Finding:
         value=head.value if np.isfinite(head.value) else None,
         interval=head.interval,
         n=len(subject),
-        evidence=(table, *_metrics_figure(subject, metrics), *measured.tables),
+        evidence=(table, *_metrics_figure(subject, metrics)),
+        **_COMMON,
+    )
+
+
+def _metric_row(metric: _Metric, min_cell: int) -> tuple[Cell, ...]:
+    if metric.withheld:
+        return (metric.name, SUPPRESSED, SUPPRESSED, SUPPRESSED, "", metric.help)
+    interval = metric.interval
+    return (
+        metric.name,
+        metric.n,
+        _shown(metric.value, metric.n, min_cell),
+        None if interval is None else _shown_pair(interval, metric.n, min_cell),
+        "" if interval is None else interval.method,
+        metric.help,
+    )
+
+
+def _too_few(subject: Subject) -> Finding:
+    return Finding(
+        id="performance/metrics",
+        statement=f"There are fewer than {subject.min_cell:,} rows, so nothing is shown.",
+        status="inconclusive",
+        reason="No figure may describe so few people.",
         **_COMMON,
     )
 
@@ -468,7 +508,7 @@ def effective_rows(subject: Subject) -> float:
 def _metrics_figure(subject: Subject, metrics: list[_Metric]) -> tuple[Figure, ...]:
     unit = {"AUC", "average precision", "accuracy", "balanced accuracy", "precision", "recall", "specificity", "F1"}
     unit |= {"macro F1", "one-vs-rest AUC"}
-    drawn = [m for m in metrics if m.name in unit and m.interval is not None and m.n >= subject.min_cell]
+    drawn = [m for m in metrics if m.name in unit and m.interval and not m.withheld and m.n >= subject.min_cell]
     if subject.task == "regression" or len(drawn) < 2:
         return ()
     series = Series(
@@ -490,6 +530,18 @@ def _skill_findings(subject: Subject, measured: _Measured) -> list[Finding]:
     few = effective_rows(subject) < subject.limits["performance.min_rows"].value
     findings = []
     for skill, verdict in zip(measured.skills, verdicts, strict=True):
+        if measured.withheld:  # the trivial answer's figure would tell how many rows the rarer class has
+            findings.append(
+                Finding(
+                    id=f"performance/{skill.id}",
+                    statement=f"Whether the model beats {skill.trivial} cannot be told.",
+                    status="inconclusive",
+                    reason=f"One class has fewer than {subject.min_cell:,} rows.",
+                    n=len(subject),
+                    **_COMMON,
+                )
+            )
+            continue
         verdict = "inconclusive" if few else verdict
         severity: Severity = "ok"
         if verdict == "no better":
@@ -539,20 +591,26 @@ def _classes_finding(subject: Subject, rows: Rows) -> Finding:
     """Recall and precision of each class, and where its rows go."""
     entries: list[tuple[Cell, ...]] = []
     worst: tuple[float, str, Rate] | None = None
+    withheld = withhold_parts(np.bincount(subject.y, minlength=len(subject.classes)), subject.min_cell).all
     for code, name in enumerate(subject.class_names):
         recall = rows.rate(subject.prediction == code, subject.y == code)
         precision = rows.rate(subject.y == code, subject.prediction == code)
+        hide = bool(withheld[code])
         entries.append(
             (
                 name,
-                recall.n,
-                _shown(recall.value, recall.n, subject.min_cell),
-                _shown_pair(recall.interval, recall.n, subject.min_cell) if recall.n else None,
-                _shown(precision.value, precision.n, subject.min_cell),
-                _shown_pair(precision.interval, precision.n, subject.min_cell) if precision.n else None,
+                SUPPRESSED if hide else recall.n,
+                SUPPRESSED if hide else _shown(recall.value, recall.n, subject.min_cell),
+                SUPPRESSED if hide else _shown_pair(recall.interval, recall.n, subject.min_cell) if recall.n else None,
+                SUPPRESSED if hide else _shown(precision.value, precision.n, subject.min_cell),
+                SUPPRESSED
+                if hide
+                else _shown_pair(precision.interval, precision.n, subject.min_cell)
+                if precision.n
+                else None,
             )
         )
-        if recall.n >= subject.min_cell and (worst is None or recall.value < worst[0]):
+        if recall.n and not hide and (worst is None or recall.value < worst[0]):
             worst = (recall.value, name, recall)
     columns = (
         Column("class", "text"),
@@ -599,13 +657,15 @@ def _confusion(subject: Subject) -> tuple[Table, ...]:
     counts = np.bincount(subject.y * k + subject.prediction, minlength=k * k).reshape(k, k)
     weights = np.bincount(subject.y * k + subject.prediction, weights=subject.weights, minlength=k * k).reshape(k, k)
     hidden = _hidden_cells(counts, subject.min_cell)
+    few = withhold_parts(counts.sum(axis=1), subject.min_cell).all
+    hidden[few] = True
     total = weights.sum(axis=1)
     rows: list[tuple[Cell, ...]] = []
     for i, name in enumerate(subject.class_names):
         cells: list[Cell] = [
             SUPPRESSED if hidden[i, j] else float(weights[i, j] / total[i]) if total[i] > 0 else None for j in range(k)
         ]
-        rows.append((name, int(counts[i].sum()), *cells))
+        rows.append((name, SUPPRESSED if few[i] else int(counts[i].sum()), *cells))
     columns = (
         Column("true class", "text"),
         Column("n", "count"),

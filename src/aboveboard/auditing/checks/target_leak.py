@@ -85,14 +85,14 @@ def _column_findings(subject: Subject, entries: list[_Entry]) -> list[Finding]:
     measure, limit, suspect = _limits(subject)
     ratio = subject.limits["target_leak.ratio"].value
     known = [entry for entry in entries if np.isfinite(entry.power.value)]
-    rest = [entry.power.value for entry in known if entry.power.value < suspect.value]
     chance = 0.5 if measure == "AUC" else 0.0
-    following = max([*rest, chance])
     findings: list[Finding] = []
     for entry in sorted(known, key=lambda item: -item.power.value):
         value, interval = entry.power.value, entry.power.interval
         if value < suspect.value:
             break
+        rest = [other.power.value for other in known if other is not entry and other.power.value < limit.value]
+        following = max([*rest, chance])
         low = interval.low if interval is not None else value
         far = (1 - following) >= ratio * (1 - value)
         severity: Severity
@@ -114,7 +114,7 @@ def _column_findings(subject: Subject, entries: list[_Entry]) -> list[Finding]:
             Finding(
                 id=f"target_leak/{entry.name}",
                 statement=f"The column {entry.name!r} alone predicts the target with {measure} "
-                f"{value:.4f}{interval_text(interval, digits=4)}; the best of the other columns has {following:.3f}. "
+                f"{value:.4f}{interval_text(interval, digits=4)}; the next below {limit.value:g} has {following:.3f}. "
                 "Was it known when the model has to answer?",
                 severity=severity,
                 status="inconclusive" if severity == "note" else "ran",

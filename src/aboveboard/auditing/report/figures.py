@@ -145,7 +145,7 @@ def _values(numbers: Sequence[Any], n: int) -> list[float]:
 
 
 def _tick(value: float, percent: bool) -> str:
-    text = f"{100 * value:.4g}%" if percent else f"{value:,.6g}"
+    text = f"{100 * value:.4g}\u00a0%" if percent else f"{value:,.6g}"
     return text.replace("-", "−")
 
 

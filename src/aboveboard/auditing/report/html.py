@@ -26,6 +26,7 @@ from aboveboard.auditing.report.view import (
     clean,
     count_words,
     counts,
+    families,
     headline,
     number,
     sections,
@@ -95,13 +96,14 @@ def render_notebook(report: Report) -> str:
     most = 100
     parts = []
     for section in sections(report):
-        findings = [_finding(finding, "", report, {}) for finding in section.findings[:most]]
+        heads = [family.head for family in section.families]
+        findings = [_finding(finding, "", report, {}) for finding in heads[:most]]
         parts.append(
             {
                 "title": section.title,
                 "counts": counts(section.findings),
                 "findings": findings,
-                "left": max(len(section.findings) - most, 0),
+                "left": len(section.findings) - len(findings),
                 "open": any(f["verdict"] in ("fail", "warn") and not f["accepted"] for f in findings),
             }
         )
@@ -155,7 +157,7 @@ def _page(report: Report) -> dict[str, Any]:
     answers = _remedy_anchors(report)
     areas = _Areas(report, anchors, answers)
     top = attention(report)
-    unsure = [finding for finding in report.findings if finding.status == "inconclusive"]
+    unsure = families(finding for finding in report.findings if finding.status == "inconclusive")
     not_run = _not_run(report)
     remedies = _remedies(report, anchors, answers, areas.shown)
     certificates = [_certificate(certificate) for certificate in report.certificates[:_MOST_CERTIFICATES]]
@@ -185,9 +187,9 @@ def _page(report: Report) -> dict[str, Any]:
         "contents": contents,
         "counts": counts(finding for finding in report.findings if finding.id not in report.accepted_ids),
         "accepted_count": sum(finding.id in report.accepted_ids for finding in report.findings),
-        "attention": [brief(finding) for finding in top[:_MOST_TOP]],
+        "attention": [brief(family.head) | {"groups": len(family.groups)} for family in top[:_MOST_TOP]],
         "attention_left": max(len(top) - _MOST_TOP, 0),
-        "open": [brief(finding) for finding in unsure[:_MOST_TOP]],
+        "open": [brief(family.head) for family in unsure[:_MOST_TOP]],
         "open_left": max(len(unsure) - _MOST_TOP, 0),
         "not_run": shown_not_run,
         "not_run_count": len(not_run),
@@ -228,8 +230,8 @@ def _within(items: Sequence[_T]) -> list[_T]:
 def _subtitle(report: Report) -> str:
     subject = report.subject
     model = subject.get("model", "")
-    who = {"": "Audit", "predictions given": "Audit of predictions"}.get(model, f"Audit of {model}")
-    what = f" for “{subject['target']}”" if subject.get("target") else ""
+    who = {"": "Audit", "predictions given": "Audit of predictions"}.get(model, f"Audit of {shorten(clean(model), 60)}")
+    what = f" for “{shorten(clean(subject['target']), 60)}”" if subject.get("target") else ""
     rows = f" on {subject['rows']:,} rows" if subject.get("rows") is not None else ""
     return who + what + rows
 
@@ -290,7 +292,7 @@ class _Areas:
     def _fits(self, finding: Finding) -> bool:
         if not self._left["findings"]:
             return False
-        return self._spend("findings", len(str(self._card(finding, (), open_=False)).encode()))
+        return self._spend("findings", len(str(self._card(finding)).encode()))
 
     def _spend(self, purse: str, size: int) -> bool:
         if size > self._left[purse]:
@@ -299,9 +301,12 @@ class _Areas:
         self._left[purse] -= size
         return True
 
-    def _card(self, finding: Finding, evidence: Sequence[Markup], *, open_: bool) -> Markup:
+    def _card(
+        self, finding: Finding, evidence: Sequence[Markup] = (), *, groups: Sequence[Finding] = (), open_: bool = False
+    ) -> Markup:
         view = _finding(finding, self.anchors[id(finding)], self.report, self.answers)
-        card: Markup = self._parts.finding(view, evidence, open_)  # type: ignore[attr-defined]
+        members = [_finding(group, self.anchors[id(group)], self.report, self.answers) for group in groups]
+        card: Markup = self._parts.finding(view, evidence, members, open_)  # type: ignore[attr-defined]
         return card
 
     def _evidence(self, ranked: Iterable[Finding]) -> dict[int, list[Markup]]:
@@ -312,16 +317,19 @@ class _Areas:
             items = drawn.setdefault(id(finding), [])
             evidence: tuple[Table | Figure, ...] = (*finding.figures, *finding.tables)
             for item in evidence:
+                if not self._left["evidence"]:
+                    items.append(_left_out(item))
+                    continue
                 key = f"{finding.area}\0{type(item).__name__}\0{json.dumps(item.to_dict(), sort_keys=True)}"
                 if key in places:
                     items.append(self._link(item, places[key]))
                     continue
-                markup = self._draw(item) if self._left["evidence"] else Markup("")
-                if markup and self._spend("evidence", len(str(markup).encode())):
+                markup = self._draw(item)
+                if self._spend("evidence", len(str(markup).encode())):
                     places[key] = finding
                     items.append(markup)
                 else:
-                    items.append(_paragraph("{}: left out to keep this page small; it is in report.json.", item.title))
+                    items.append(_left_out(item))
         return drawn
 
     def _link(self, item: Table | Figure, holder: Finding) -> Markup:
@@ -345,13 +353,16 @@ class _Areas:
         open_: list[Markup] = []
         fine: list[Markup] = []
         first = True
-        for finding in area.findings:
-            if id(finding) not in self.shown:
+        shown = 0
+        for family in area.families:
+            members = [finding for finding in (family.head, *family.groups) if id(finding) in self.shown]
+            if not members:
                 continue
-            own = evidence[id(finding)]
-            card = self._card(finding, own, open_=first and bool(own))
+            shown += len(members)
+            own = [item for finding in members for item in evidence[id(finding)]]
+            card = self._card(members[0], own, groups=members[1:], open_=first and bool(own))
             first = first and not own
-            (fine if verdict(finding) == "ok" else open_).append(card)
+            (fine if verdict(members[0]) == "ok" else open_).append(card)
         place = [section.name for section in sections(self.report)].index(area.name)
         anchor = f"area-{area.name}" if area.name in _AREA_NAMES else f"area-{place}"
         return {
@@ -360,7 +371,7 @@ class _Areas:
             "counts": counts(area.findings),
             "open": open_,
             "fine": fine,
-            "left": len(area.findings) - len(open_) - len(fine),
+            "left": len(area.findings) - shown,
         }
 
 
@@ -370,6 +381,10 @@ _AREA_NAMES: Final = frozenset(spec.area for spec in TABULAR)
 def _paragraph(text: str, *parts: str | Markup) -> Markup:
     safe = [part if isinstance(part, Markup) else shorten(clean(part), 160) for part in parts]
     return Markup('<p class="small muted">') + Markup(text).format(*safe) + Markup("</p>")  # noqa: S704 - constants
+
+
+def _left_out(item: Table | Figure) -> Markup:
+    return _paragraph("{}: left out to keep this page small; it is in report.json.", item.title)
 
 
 def _figure_notes(figure: Figure) -> list[str]:
@@ -434,8 +449,11 @@ def _remedies(
     methods = {method.name: method for method in catalogue()}
     found = []
     for name, anchor in answers.items():
-        answered = [finding for finding in report.findings if name in finding.remedies]
-        answered.sort(key=lambda finding: VERDICTS.index(verdict(finding)))
+        named = sorted(
+            (finding for finding in report.findings if name in finding.remedies),
+            key=lambda finding: VERDICTS.index(verdict(finding)),
+        )
+        answered = [family.head for family in families(named)]
         method = methods.get(name)
         found.append(
             {
@@ -462,11 +480,11 @@ def _evidence_words(method: Method | None) -> str:
         return "None recorded."
     criteria = evidence["full"]["criteria"]
     passed = sum(bool(criterion["passed"]) for criterion in criteria)
-    verdict_ = "all" if passed == len(criteria) else f"{passed} of"
+    share = "All" if passed == len(criteria) else f"{passed} of"
     return (
-        f"{verdict_} {len(criteria)} criteria of its experiment came out, at full scale with seed {evidence['seed']}, "
+        f"{share} {len(criteria)} criteria of its experiment came out, at full scale with seed {evidence['seed']}, "
         f"recorded at commit {str(evidence['commit'])[:12]}. Run it yourself: aboveboard reproduce {evidence['method']}"
-    ).capitalize()
+    )
 
 
 def _reference(reference: Reference | None) -> dict[str, str] | None:
@@ -495,7 +513,7 @@ def _certificate(certificate: Certificate) -> dict[str, Any]:
         "kind": certificate.kind,
         "guarantee": certificate.guarantee,
         "holds": certificate.holds,
-        "confidence": "certain, given its assumptions" if confidence is None else f"{100 * confidence:g}%",
+        "confidence": "certain, given its assumptions" if confidence is None else f"{100 * confidence:g}\u00a0%",
         "facts": [(name, _words(value)) for name, value in facts[:30]],
         "assumptions": _listing("What it rests on", columns, rows[:20]),
         "does_not_cover": certificate.does_not_cover[:20],

@@ -34,14 +34,17 @@ def render_markdown(report: Report) -> str:
         markdown_text(answer.sentence),
     ]
     for section in sections(report):
-        urgent = [f for f in section.findings if verdict(f) != "ok"]
-        fine = [f for f in section.findings if verdict(f) == "ok"]
+        heads = [family.head for family in section.families]
+        urgent = [f for f in heads if verdict(f) != "ok"]
+        fine = [f for f in heads if verdict(f) == "ok"]
+        groups = [f for family in section.families for f in family.groups]
         lines += ["", f"### {markdown_text(section.title)}", "", markdown_text(_tally(section)) + "."]
         if urgent:
             lines += ["", *_table(urgent, report)]
-        if fine:
-            summary = f"{len(fine):,} within limits"
-            lines += ["", f"<details><summary>{summary}</summary>", "", *_table(fine, report), "", "</details>"]
+        for title, folded in (("on single groups", groups), ("within limits", fine)):
+            if folded:
+                lines += ["", f"<details><summary>{len(folded):,} {title}</summary>", ""]
+                lines += [*_table(folded, report), "", "</details>"]
     if report.not_run:
         lines += ["", "### Not run", "", "| Check | Status | Why |", "| --- | --- | --- |"]
         lines += [

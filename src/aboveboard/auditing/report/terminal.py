@@ -12,6 +12,7 @@ from rich.text import Text
 from aboveboard.auditing.report.view import (
     MARKS,
     VERDICTS,
+    Family,
     Verdict,
     amount,
     clean,
@@ -22,7 +23,6 @@ from aboveboard.auditing.report.view import (
     shorten,
     verdict,
 )
-from aboveboard.core.finding import Finding
 from aboveboard.core.report import Report
 
 __all__ = ["print_report", "render_text"]
@@ -37,6 +37,7 @@ _STYLES: dict[Verdict, str] = {
     "skipped": "dim",
     "not_applicable": "dim",
 }
+_WIDE = 96
 _STAND_INS = str.maketrans(
     {
         "−": "-", "–": "-", "—": "-", "…": "...", "≥": ">=", "≤": "<=", "×": "x", "·": "-", "“": '"', "”": '"',
@@ -60,7 +61,7 @@ def print_report(report: Report, console: Console, *, files: Mapping[str, str] |
     page = _Page(console)
     for section in sections(report):
         page.line(section.title, "bold", f"  {count_words(counts(section.findings))}", "dim")
-        console.print(page.findings(section.findings, report))
+        console.print(page.findings(section.families, report))
     if report.not_run:
         page.line("Not run", "bold", f"  {count_words(counts(report.not_run))}", "dim")
         console.print(page.not_run(report))
@@ -100,27 +101,39 @@ class _Page:
             Text.assemble(self.text(first, first_style), self.text(second, second_style)), soft_wrap=False
         )
 
-    def findings(self, findings: tuple[Finding, ...], report: Report) -> Table:
+    def findings(self, families: list[Family], report: Report) -> Table:
+        """Return a table of findings; on a narrow terminal the figures stand below the sentence."""
+        wide = self.console.width >= _WIDE
         table = self._table()
         table.add_column("Verdict", no_wrap=True, min_width=14)
         table.add_column("Finding", ratio=1, overflow="fold")
-        table.add_column("Value", justify="right", overflow="fold", min_width=12, max_width=20)
-        table.add_column("Limit", justify="right", overflow="fold", min_width=6, max_width=9)
-        table.add_column("Rows", justify="right", overflow="fold", min_width=6)
-        for finding in findings:
-            name = verdict(finding)
+        if wide:
+            table.add_column("Value", justify="right", overflow="fold", min_width=12, max_width=20)
+            table.add_column("Limit", justify="right", overflow="fold", min_width=6, max_width=10)
+            table.add_column("Rows", justify="right", overflow="fold", min_width=6)
+        for family in families:
+            finding = family.head
+            mark = self._mark(verdict(finding), accepted=finding.id in report.accepted_ids)
+            says = self._sentence(family)
             figures = amount(finding, report)
-            value = figures.value
-            if figures.interval:
-                value = f"{value}\n[{figures.interval}]" if value else f"[{figures.interval}]"
-            table.add_row(
-                self._mark(name, accepted=finding.id in report.accepted_ids),
-                self.text(shorten(clean(finding.statement), 400)),
-                Text("\n").join(self.text(part) for part in value.split("\n")),
-                self.text(figures.limit),
-                self.text(figures.n),
-            )
+            if wide:
+                value = [self.text(figures.value)] if figures.value else []
+                value += [self.text(f"[{figures.interval}]")] if figures.interval else []
+                table.add_row(mark, says, Text("\n").join(value), self.text(figures.limit), self.text(figures.n))
+            else:
+                below = figures.value + (f" [{figures.interval}]" if figures.interval else "")
+                below += f", limit {figures.limit}" if figures.limit else ""
+                below += f", {figures.n} rows" if figures.n else ""
+                below = below.removeprefix(", ").strip()
+                table.add_row(mark, Text("\n").join([says, self.text(below, "dim")]) if below else says)
         return table
+
+    def _sentence(self, family: Family) -> Text:
+        says = self.text(shorten(clean(family.head.statement), 400))
+        if family.groups:
+            n = len(family.groups)
+            says.append_text(self.text(f" {n:,} {'finding' if n == 1 else 'findings'} on single groups.", "dim"))
+        return says
 
     def not_run(self, report: Report) -> Table:
         table = self._table()

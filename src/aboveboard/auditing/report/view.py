@@ -13,6 +13,7 @@ __all__ = [
     "MARKS",
     "VERDICTS",
     "Amount",
+    "Family",
     "Mark",
     "Section",
     "amount",
@@ -21,6 +22,7 @@ __all__ = [
     "clean",
     "count_words",
     "counts",
+    "families",
     "headline",
     "number",
     "sections",
@@ -168,10 +170,12 @@ def _things(n: int, one: str, many: str) -> str:
     return f"{n:,} {one if n == 1 else many}"
 
 
-def attention(report: Report) -> list[Finding]:
-    """Return the findings that somebody should look at: failures and warnings that nobody accepted, worst first."""
-    wanted = [f for f in report.findings if verdict(f) in ("fail", "warn") and f.id not in report.accepted_ids]
-    return sorted(wanted, key=lambda finding: -SEVERITIES.index(finding.severity))
+@dataclass(frozen=True, slots=True)
+class Family:
+    """A finding, and the findings on single groups that bear it out."""
+
+    head: Finding
+    groups: tuple[Finding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +185,48 @@ class Section:
     name: str
     title: str
     findings: tuple[Finding, ...]
+
+    @property
+    def families(self) -> list[Family]:
+        return families(self.findings)
+
+
+def families(findings: Iterable[Finding]) -> list[Family]:
+    """Put the findings on single groups under the finding on all of them.
+
+    A check gives ``check/metric/column`` for all groups of a column and, right after it and with the same verdict,
+    ``check/metric/column=group`` for those that stand out.
+    """
+    heads: list[tuple[Finding, list[Finding]]] = []
+    for finding in findings:
+        last = heads[-1][0] if heads else None
+        if last is not None and finding.group and not last.group and _stands_under(finding, last):
+            heads[-1][1].append(finding)
+        else:
+            heads.append((finding, []))
+    return [Family(head, tuple(groups)) for head, groups in heads]
+
+
+def _stands_under(finding: Finding, head: Finding) -> bool:
+    stem = finding.id.removesuffix(finding.group)
+    same = finding.check == head.check and verdict(finding) == verdict(head)
+    return same and stem != finding.id and head.id.startswith(stem)
+
+
+def attention(report: Report) -> list[Family]:
+    """Return what somebody should look at: failures and warnings that nobody accepted, worst first.
+
+    One of each check comes before a second of any, so that the first lines tell of everything that is wrong.
+    """
+    wanted = [f for f in report.findings if verdict(f) in ("fail", "warn") and f.id not in report.accepted_ids]
+    found = families(sorted(wanted, key=lambda finding: -SEVERITIES.index(finding.severity)))
+    seen: dict[tuple[str, str], int] = {}
+    ranks = []
+    for family in found:
+        key = (family.head.severity, family.head.check)
+        seen[key] = seen.get(key, 0) + 1
+        ranks.append((-SEVERITIES.index(family.head.severity), seen[key]))
+    return [family for _, family in sorted(zip(ranks, found, strict=True), key=lambda pair: pair[0])]
 
 
 def sections(report: Report) -> list[Section]:
@@ -199,7 +245,7 @@ def number(value: float, writing: str = "number") -> str:
     """Write a figure for people: three significant digits, thousands separated, fractions as per cent if asked."""
     if writing == "percent":
         digits = 1 if abs(value) >= 0.001 or value == 0 else 2
-        return f"{_signless(f'{100 * value:.{digits}f}')}%"
+        return f"{_signless(f'{100 * value:.{digits}f}')}\u00a0%"
     if writing == "points":
         return _signless(f"{100 * value:.1f}")
     if float(value).is_integer() and abs(value) < 1e15:
@@ -227,7 +273,7 @@ class Amount:
     sureness: str
 
 
-_WRITINGS: Final = {"points": "points", "share": "percent", "percent": "percent", "fraction": "percent"}
+_WRITINGS: Final = {"points": "points", "share": "percent"}
 
 
 def writing(finding: Finding, report: Report) -> str:
@@ -237,29 +283,36 @@ def writing(finding: Finding, report: Report) -> str:
         for entry in report.limits
         if entry["name"].startswith(f"{finding.check}.") and entry["value"] == finding.limit
     }
-    return _WRITINGS.get(units.pop() or "", "number") if len(units) == 1 else "number"
+    return _WRITINGS.get(str(units.pop()).partition(" ")[0], "number") if len(units) == 1 else "number"
 
 
 def amount(finding: Finding, report: Report) -> Amount:
     """Return the value, interval, limit and number of rows of a finding as text, and how sure they are in words."""
     style = writing(finding, report)
-    unit = " points" if style == "points" else ""
     interval = finding.interval
     span = f"{number(interval.low, style)} to {number(interval.high, style)}" if interval else ""
     sure = []
     if interval:
         kind = "simultaneous interval" if interval.simultaneous else "interval"
         method = f" ({interval.method})" if interval.method else ""
-        sure.append(f"{100 * interval.level:g}% {kind} {span}{unit}{method}")
+        sure.append(f"{100 * interval.level:g}\u00a0% {kind} {_with_unit(span, style)}{method}")
     if finding.n is not None:
-        sure.append(f"{finding.n:,} rows")
+        sure.append(f"{finding.n:,} {'row' if finding.n == 1 else 'rows'}")
+    limit = "" if finding.limit is None else number(finding.limit, style)
+    limit = limit.replace(".0\u00a0", "\u00a0").removesuffix(".0")
     return Amount(
-        value="" if finding.value is None else number(finding.value, style) + unit,
+        value="" if finding.value is None else _with_unit(number(finding.value, style), style),
         interval=span,
-        limit="" if finding.limit is None else number(finding.limit, style).removesuffix(".0") + unit,
+        limit=_with_unit(limit, style) if limit else "",
         n="" if finding.n is None else f"{finding.n:,}",
         sureness=", ".join(sure),
     )
+
+
+def _with_unit(text: str, style: str) -> str:
+    if style != "points":
+        return text
+    return f"{text} {'point' if text in ('1', '-1') else 'points'}"
 
 
 def cell_text(cell: Cell, kind: str, interval_writing: str = "number") -> str:

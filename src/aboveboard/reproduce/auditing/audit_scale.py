@@ -5,15 +5,14 @@ with and without gaps, whole numbers, categories and booleans, three sensitive c
 that treats the groups a little differently.
 """
 
+import json
 import math
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +29,7 @@ _SENSITIVE: Final = {"sex": 2, "age_band": 4, "region": 8}
 _CATEGORIES: Final = 12
 _MISSING: Final = 0.05
 _GB, _MB = 1e9, 1e6
+_CHILD: Final = "from aboveboard.reproduce.auditing.audit_scale import _answer; _answer()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +145,24 @@ def _measure(sizes: Sequence[_Size], *, shared_process: bool) -> list[_Cost]:
     batches = [list(sizes)] if shared_process else [[size] for size in sizes]
     costs: list[_Cost] = []
     for batch in batches:
-        with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
-            costs += pool.map(_audit_cost, batch)
+        done = subprocess.run(
+            [sys.executable, "-c", _CHILD],
+            input=json.dumps([asdict(size) for size in batch]),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        costs += [_Cost(size, **found) for size, found in zip(batch, json.loads(done.stdout), strict=True)]
     return costs
 
 
-def _audit_cost(size: _Size) -> _Cost:
+def _answer() -> None:
+    """Audit the sizes on standard input, and write what each cost to standard output: the child's whole work."""
+    costs = [_audit_cost(_Size(**size)) for size in json.load(sys.stdin)]
+    sys.stdout.write(json.dumps(costs))
+
+
+def _audit_cost(size: _Size) -> dict[str, float]:
     import aboveboard
 
     table = simulated_table(size.rows, size.columns, random_state=size.seed)
@@ -169,7 +181,7 @@ def _audit_cost(size: _Size) -> _Cost:
     failed = [finding for finding in report.not_run if finding.status == "error"]
     if failed:
         raise RuntimeError(f"the audit is not whole, so its cost means nothing: {failed[0].check}: {failed[0].reason}")
-    return _Cost(size, seconds, _peak_bytes(), len(html.encode()))
+    return {"seconds": seconds, "peak_bytes": _peak_bytes(), "report_bytes": len(html.encode())}
 
 
 def _peak_bytes() -> int:

@@ -52,9 +52,10 @@ def _verdict(subject: Subject, family: Family, judged: list[Member]) -> Finding:
     unclear = [m for m in judged if m.state == "unclear"]
     limit = _amount(metric, family.limit)
     of = f"{metric.title} by {name}"
+    shown = [m for m in judged if m.shown and math.isfinite(m.deviation_low)]
+    farthest = max(shown, key=lambda m: (m.state == "beyond", abs(m.deviation)), default=None)
     if beyond:
-        statement = f"{of}: {_count(len(beyond), len(judged), family)} more than {limit} from {_centre(family)}"
-        statement += f" ({_names(beyond)})."
+        statement = f"{of}: {_beyond_text(family, beyond, farthest, len(judged))}"
     elif unclear:
         statement = (
             f"{of}: it cannot be told whether {_names(unclear)} "
@@ -64,15 +65,13 @@ def _verdict(subject: Subject, family: Family, judged: list[Member]) -> Finding:
         both = "both groups" if len(judged) == 2 and not judged[0].klass else f"all {len(judged)} {_things(family)}"
         both = "the other group" if len(judged) == 1 else both
         statement = f"{of}: {both} {'lies' if len(judged) == 1 else 'lie'} within {limit} of {_centre(family)}."
-    shown = [m for m in judged if m.shown and math.isfinite(m.deviation_low)]
-    farthest = max(shown, key=lambda m: (m.state == "beyond", abs(m.deviation)), default=None)
     return Finding(
         id=_id(family),
         **_COMMON,
         statement=statement,
         severity="fail" if beyond else "note" if unclear else "ok",
         status="inconclusive" if unclear and not beyond else "ran",
-        reason=_reason(subject, family, judged, farthest),
+        reason=_reason(subject, family, judged, None if beyond else farthest),
         value=farthest.deviation if farthest else None,
         interval=_interval(farthest, metric) if farthest else None,
         limit=family.limit,
@@ -81,6 +80,16 @@ def _verdict(subject: Subject, family: Family, judged: list[Member]) -> Finding:
         evidence=(_table(subject, family), *_figures(family)),
         remedies=(metric.remedy,) if beyond and metric.remedy and subject.task == "binary" else (),
     )
+
+
+def _beyond_text(family: Family, beyond: list[Member], farthest: Member | None, judged: int) -> str:
+    limit = _amount(family.metric, family.limit)
+    count = f"{len(beyond)} of {judged} {_things(family)} {'lies' if len(beyond) == 1 else 'lie'}"
+    if farthest is None or farthest.state != "beyond":
+        return f"{count} more than {limit} from {_centre(family)} ({_names(beyond)})."
+    way = "above" if farthest.deviation > 0 else "below"
+    text = f"{_named(farthest)} lies {_amount(family.metric, abs(farthest.deviation))} {way} {_centre(family)}"
+    return f"{text} (limit {limit})." if len(beyond) == 1 else f"{text} (limit {limit}); {count} beyond the limit."
 
 
 def _beyond(subject: Subject, family: Family, member: Member) -> Finding:
@@ -315,10 +324,6 @@ def _names(members: Sequence[Member]) -> str:
 
 def _things(family: Family) -> str:
     return "groups and classes" if any(m.klass for m in family.members) else "groups"
-
-
-def _count(some: int, of: int, family: Family) -> str:
-    return f"{some} of {of} {_things(family)} {'lies' if some == 1 else 'lie'}"
 
 
 def _amount(metric: Metric, value: float) -> str:
