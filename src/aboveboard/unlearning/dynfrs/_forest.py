@@ -249,29 +249,31 @@ class Forest:
             out = self._answer(X)
         if out is None:
             with self.lock.writing():
-                rows = self._rows()
-                tagged = [t for t, tree in enumerate(self.trees) if tree.meta[N_TAGGED]]
-                grown = self._each(tagged, lambda t: settle(self.trees[t], rows, self.cfg, X))
-                for t, tree in zip(tagged, grown, strict=True):
-                    self.trees[t] = tree
-                out = self._answer(X)
-                assert out is not None
+                out = self._answer_growing(X)
         return out
 
     def _answer(self, X: np.ndarray) -> np.ndarray | None:
-        """Return the answer, or None where a tagged node stands in the way. Trees without rows do not vote."""
+        """Return the mean answer, or None where a tagged node stands in the way. Empty trees do not vote."""
         voting = [tree for tree in self.trees if tree.meta[LIVE]]
         out = np.zeros((len(X), self.cfg.n_classes))
 
         def ask(start: int) -> bool:
-            part = slice(start, start + _CHUNK)
-            return all(accumulate(tree, self.cfg, X[part], out[part]) for tree in voting)
+            rows, sums = X[start : start + _CHUNK], out[start : start + _CHUNK]
+            return all(accumulate(tree, self.cfg, rows, sums, 0) == len(rows) for tree in voting)
 
-        starts = range(0, len(X), _CHUNK)
-        if not (all(self._each(starts, ask)) if len(starts) > 1 else ask(0)):
-            return None
-        out /= len(voting)
-        return out
+        return out / len(voting) if all(self._each(range(0, len(X), _CHUNK), ask)) else None
+
+    def _answer_growing(self, X: np.ndarray) -> np.ndarray:
+        """Return the mean answer, growing the tagged nodes on the way."""
+        rows = self._rows()
+        out = np.zeros((len(X), self.cfg.n_classes))
+        voting = [t for t, tree in enumerate(self.trees) if tree.meta[LIVE]]
+        for t in voting:
+            done = accumulate(self.trees[t], self.cfg, X, out, 0)
+            if done < len(X):
+                self.trees[t] = settle(self.trees[t], rows, self.cfg, X[done:])
+                accumulate(self.trees[t], self.cfg, X, out, done)
+        return out / len(voting)
 
     # -- proving ------------------------------------------------------------------------------------------------------
 

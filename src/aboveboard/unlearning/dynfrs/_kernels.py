@@ -1102,12 +1102,12 @@ def compact(tree: Tree, rank: np.ndarray, cfg: Config, slack: float) -> Tree:
 
 
 @njit(cache=True, nogil=True)
-def accumulate(tree: Tree, cfg: Config, X: np.ndarray, out: np.ndarray) -> bool:
-    """Add the tree's answers to the rows of `X` to `out`; return False, at the first tagged node that is met.
+def accumulate(tree: Tree, cfg: Config, X: np.ndarray, out: np.ndarray, start: int) -> int:
+    """Add the tree's answers to the rows of `X` from `start` on to `out`; return where a tagged node stopped it.
 
-    Classification adds the class shares of the leaf, regression its mean in target steps.
+    Classification adds the class shares of the leaf, regression its mean in target steps. All rows: ``len(X)``.
     """
-    for i in range(X.shape[0]):
+    for i in range(start, X.shape[0]):
         u = 0
         c = tree.child[0]
         while c >= 0:
@@ -1118,7 +1118,7 @@ def accumulate(tree: Tree, cfg: Config, X: np.ndarray, out: np.ndarray) -> bool:
             u = c + (1 if x > tree.threshold[u] else 0)
             c = tree.child[u]
         if c == TAGGED:
-            return False
+            return i
         n = 0
         for k in range(cfg.n_classes):
             n += tree.weight[u, k]
@@ -1127,4 +1127,4 @@ def accumulate(tree: Tree, cfg: Config, X: np.ndarray, out: np.ndarray) -> bool:
         else:
             for k in range(cfg.n_classes):
                 out[i, k] += np.float64(tree.weight[u, k]) / n
-    return True
+    return X.shape[0]
