@@ -24,6 +24,7 @@ AREAS: Final[dict[str, str]] = {
     "leaks": "Proxies and leaks",
     "data": "Data quality",
     "model": "Sanity of the model",
+    "unlearning": "Forgetting",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -169,6 +170,15 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Are the model's probabilities probabilities, and do they agree with its labels?",
         cost="light",
         row_cap=(5_000, 50_000, None),
+    ),
+    CheckSpec(
+        name="forgetting",
+        area="unlearning",
+        title="Forgetting",
+        question="What does it cost to take one person's row out of the model?",
+        cost="heavy",
+        row_cap=(5_000, 50_000, None),
+        needs=frozenset({"model", "train"}),
     ),
 )
 

@@ -160,9 +160,9 @@ def _warm_up(X: np.ndarray, y: np.ndarray) -> None:
     model.fingerprint()
 
 
-def _seconds(work: Callable[[], Any]) -> float:
+def _seconds(work: Callable[..., Any], *arguments: Any, **options: Any) -> float:
     start = time.perf_counter()
-    work()
+    work(*arguments, **options)
     return time.perf_counter() - start
 
 
@@ -181,9 +181,9 @@ def _accuracy(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> tuple[lis
         models = [ExtraTreesClassifier(**peer), RandomForestClassifier(**peer)]
         models += [_forest(plan, split, occurrence=q) for q in _QS]
         for name, model in zip(names, models, strict=True):
-            fits[name].append(_seconds(lambda model=model, train=train: model.fit(X[train], y[train])))
+            fits[name].append(_seconds(model.fit, X[train], y[train]))
             model.predict(X[test])
-            asks[name].append(_seconds(lambda model=model, test=test: model.predict(X[test])))
+            asks[name].append(_seconds(model.predict, X[test]))
             scores[name][f"split {split}"] = float(np.mean(model.predict(X[test]) == y[test]))
     mean = {name: statistics.fmean(values.values()) for name, values in scores.items()}
     ours = names[2:]
@@ -281,17 +281,16 @@ def _cost_of_one(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> tuple[
     refit, mean, rows = {}, {}, []
     for name, options in kinds.items():
         model = _forest(plan, seed, **options)
-        refit[name] = statistics.median(
-            _seconds(lambda model=model: model.fit(X[train], y[train], sample_id=train)) for _ in range(3)
-        )
+        refit[name] = statistics.median(_seconds(model.fit, X[train], y[train], sample_id=train) for _ in range(3))
         some = gone if "control" not in name else gone[: max(20, len(gone) // 10)]
-        each = [_seconds(lambda i=i, model=model: model.remove(i)) for i in some]
+        each = [_seconds(model.remove, i) for i in some]
         mean[name] = statistics.fmean(each)
         rows.append((name, 1e3 * mean[name], *_quantiles(each), refit[name], refit[name] / mean[name]))
     boost = {name: refit[name] / mean[name] for name in kinds}
     durable = _durable(X[train], y[train], plan, seed)
-    rows.append(("q = 0.1, durable: written to the erasure log", 1e3 * statistics.fmean(durable), *_quantiles(durable)))
-    rows[-1] = (*rows[-1], refit["q = 0.1"], refit["q = 0.1"] / statistics.fmean(durable))
+    slow = statistics.fmean(durable)
+    name = "q = 0.1, durable: written to the erasure log"
+    rows.append((name, 1e3 * slow, *_quantiles(durable), refit["q = 0.1"], refit["q = 0.1"] / slow))
     criteria = [
         Criterion(
             "boost",
@@ -341,7 +340,7 @@ def _durable(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> list[float
     model = _forest(plan, seed).fit(X, y)
     with tempfile.TemporaryDirectory() as folder, ErasureLog(Path(folder) / "log.db", secrets.token_bytes(32)) as log:
         log.erase(model, 0)
-        return [_seconds(lambda i=i: log.erase(model, i)) for i in range(1, 1 + max(20, plan.removals // 5))]
+        return [_seconds(log.erase, model, i) for i in range(1, 1 + max(20, plan.removals // 5))]
 
 
 def _quantiles(seconds: Sequence[float]) -> tuple[float, float]:
@@ -358,9 +357,7 @@ def _batches(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> tuple[list
     sizes = {"1": 1, "100": 100, "0.1 %": max(1, n // 1000), "1 %": n // 100, "10 %": n // 10}
     lazy = _forest(plan, seed).fit(X[train], y[train], sample_id=train)
     eager = _forest(plan, seed, lazy=False).fit(X[train], y[train], sample_id=train)
-    refit = statistics.median(
-        _seconds(lambda: _forest(plan, seed).fit(X[train], y[train], sample_id=train)) for _ in range(3)
-    )
+    refit = statistics.median(_seconds(_forest(plan, seed).fit, X[train], y[train], sample_id=train) for _ in range(3))
     took: dict[str, dict[str, float]] = {"lazy": {}, "eager": {}}
     for size, m in sizes.items():
         runs: dict[str, list[float]] = {"lazy": [], "eager": []}
@@ -372,7 +369,7 @@ def _batches(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> tuple[list
                 fresh = copy.deepcopy(model)
                 # The first change after a copy gives the trees room for later ones; it is part of neither.
                 fresh.remove(int(np.setdiff1d(train, gone)[0]))
-                took_all = _seconds(lambda fresh=fresh, parts=parts: [fresh.remove(part) for part in parts])
+                took_all = _seconds(lambda model, parts: [model.remove(part) for part in parts], fresh, parts)
                 runs[kind].append(took_all / len(parts))
         for kind in took:
             took[kind][size] = statistics.median(runs[kind])
@@ -418,17 +415,17 @@ def _stream(plan: _Plan, seed: int) -> tuple[list[Criterion], Table]:
     for kind in random.choice(["add", "remove", "query", "query"], plan.stream_requests):
         if kind == "add":
             row = slice(fresh, fresh + 1)
-            took[kind].append(_seconds(lambda row=row: model.partial_fit(X[row], y[row], sample_id=[row.start])))
+            took[kind].append(_seconds(model.partial_fit, X[row], y[row], sample_id=[row.start]))
             held.append(fresh)
             fresh += 1
         elif kind == "remove":
             place = int(random.integers(len(held)))
             held[place], held[-1] = held[-1], held[place]
             gone = held.pop()
-            took[kind].append(_seconds(lambda gone=gone: model.remove(gone)))
+            took[kind].append(_seconds(model.remove, gone))
         else:
             row = X[int(random.integers(len(X)))][None, :]
-            took[kind].append(_seconds(lambda row=row: model.predict_proba(row)))
+            took[kind].append(_seconds(model.predict_proba, row))
     afresh = _forest(plan, seed).fit(X[held], y[held], sample_id=held)
     changes = took["add"] + took["remove"]
     criteria = [
@@ -468,8 +465,8 @@ def _growth(plan: _Plan, seed: int) -> tuple[list[Criterion], list[Figure]]:
 
     def measure(n: int, trees: int, s: int) -> tuple[float, float]:
         model = DynFrsClassifier(trees, n_thresholds=s, n_jobs=1, random_state=seed)
-        fit = min(_seconds(lambda: model.fit(X[:n], y[:n])) for _ in range(2))
-        removal = statistics.median(_seconds(lambda i=i: model.remove(i)) for i in range(200))
+        fit = min(_seconds(model.fit, X[:n], y[:n]) for _ in range(2))
+        removal = statistics.median(_seconds(model.remove, i) for i in range(200))
         return fit, removal
 
     grids: dict[str, tuple[tuple[int, ...], Callable[[int], tuple[float, float]], str]] = {
@@ -567,15 +564,15 @@ def _in_child(what: str, rows: int, seed: int, **environment: str) -> dict[str, 
 def _child(what: str, rows: int, seed: int) -> dict[str, float]:
     if what == "compile":
         X, y = simulated(300, seed)
-        return {"seconds": _seconds(lambda: _warm_up(X, y))}
+        return {"seconds": _seconds(_warm_up, X, y)}
     import resource  # not on every system, and needed by the full scale alone
 
     X, y = simulated(rows, seed)
     _warm_up(X, y)
     model = DynFrsClassifier(100, occurrence=0.1, n_jobs=2, random_state=seed)
-    fit = _seconds(lambda: model.fit(X, y))
+    fit = _seconds(model.fit, X, y)
     model.remove(0)
-    each = [_seconds(lambda i=i: model.remove(i)) for i in range(1, 2000)]
+    each = [_seconds(model.remove, i) for i in range(1, 2000)]
     return {
         "fit_seconds": fit,
         "removal_seconds": float(np.median(each)),

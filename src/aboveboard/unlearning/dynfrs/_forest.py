@@ -17,10 +17,12 @@ import numpy as np
 
 from aboveboard.unlearning.dynfrs._hash import occurrences, root_path
 from aboveboard.unlearning.dynfrs._kernels import (
+    FREE,
     IDS_END,
     LIVE,
     N_NODES,
     N_TAGGED,
+    TAGGED,
     Config,
     Rows,
     Tree,
@@ -345,9 +347,21 @@ class Forest:
             return int(sum(tree.meta[N_TAGGED] for tree in self.trees))
 
     @property
+    def rows_waiting(self) -> int:
+        """How many rows, counted once per tree, lie in nodes that wait to be grown."""
+        with self.lock.reading():
+            return int(
+                sum(
+                    tree.place[: tree.meta[N_NODES], 1][tree.child[: tree.meta[N_NODES]] == TAGGED].sum()
+                    for tree in self.trees
+                    if tree.meta[N_TAGGED]
+                )
+            )
+
+    @property
     def n_nodes(self) -> int:
         with self.lock.reading():
-            return int(sum((tree.child[: tree.meta[N_NODES]] > -3).sum() for tree in self.trees))
+            return int(sum((tree.child[: tree.meta[N_NODES]] != FREE).sum() for tree in self.trees))
 
     @property
     def memory_bytes(self) -> int:

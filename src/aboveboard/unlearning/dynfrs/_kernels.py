@@ -16,8 +16,11 @@ from numba import njit
 from aboveboard.unlearning.dynfrs._hash import below, child_path, hash_value, mix, stream_word
 
 __all__ = [
+    "FREE",
+    "IDS_END",
     "LEAF",
     "LIVE",
+    "N_NODES",
     "N_TAGGED",
     "TAGGED",
     "Config",
@@ -1127,4 +1130,4 @@ def accumulate(tree: Tree, cfg: Config, X: np.ndarray, out: np.ndarray, start: i
         else:
             for k in range(cfg.n_classes):
                 out[i, k] += np.float64(tree.weight[u, k]) / n
-    return X.shape[0]
+    return len(X)
