@@ -196,6 +196,7 @@ def _binary(path: Path, suffix: str, what: str, notes: list[str]) -> pd.DataFram
             table = pa.feather.read_table(str(path), memory_map=False)
         else:
             table = _arrow(path)
+        table.validate(full=True)  # offsets that lead out of a damaged file would crash the process later
     except (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError) as error:
         raise InputError(
             f"{what}: {path.name!r} cannot be read as {kind} ({_why(error)})",
