@@ -55,7 +55,7 @@ fuzz: $(VENV)/.fuzz
 	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 # Run every experiment at full scale and write its evidence; commit first, since evidence names its commit.
-evidence: $(VENV)/.base
+evidence: $(VENV)/.test
 	@$(BIN)/python -c "from aboveboard.core.catalogue import catalogue; print(*(m.slug for m in catalogue()), sep='\n')" \
 	| while read -r name; do $(BIN)/aboveboard reproduce "$$name" --scale full --record || exit $$?; done
 
