@@ -153,6 +153,13 @@ def test_a_removed_id_is_unknown_and_an_id_in_use_is_refused(cancer):
         model.remove(5).remove(5)
 
 
+def test_an_empty_request_changes_nothing(cancer):
+    X, y = cancer
+    model = DynFrsClassifier(10, random_state=0).fit(X, y)
+    before = model.fingerprint()
+    assert model.remove([]).fingerprint() == before
+
+
 def test_new_rows_get_ids_above_all_that_ever_were(cancer):
     X, y = cancer
     model = DynFrsClassifier(10, random_state=0).fit(X, y).remove(568)

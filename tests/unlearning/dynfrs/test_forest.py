@@ -10,6 +10,7 @@ from scipy.stats import chisquare
 
 pytest.importorskip("numba")
 from aboveboard.unlearning import DynFrsClassifier, DynFrsRegressor
+from aboveboard.unlearning.dynfrs import _forest
 from aboveboard.unlearning.dynfrs._forest import SharedLock
 from aboveboard.unlearning.dynfrs._kernels import TAGGED
 
@@ -144,6 +145,21 @@ def test_a_fitted_forest_is_the_one_of_the_definition(table, assert_equals_defin
     X, y = table
     assert_equals_definition(_small(n_thresholds=30).fit(X[:300], y[:300]))
     assert_equals_definition(_small(categorical_features=[1, 5], n_thresholds=3).fit(X[:300], y[:300]))
+
+
+def test_neighbouring_numbers_are_told_apart(assert_equals_definition):
+    steps = [np.float32(1.0)]
+    for _ in range(3):
+        steps.append(np.nextafter(steps[-1], np.float32(2.0)))
+    X = np.array(steps * 15, dtype=np.float32).reshape(-1, 1)
+    X[-4:] = [[3e38], [-3e38], [1e-45], [0.0]]
+    y = np.arange(60) % 4
+    model = _small(occurrence=1.0, min_samples_split=2, max_depth=None).fit(X[:-4], y[:-4])
+    assert model.score(X[:-4], y[:-4]) == 1.0
+    model.partial_fit(X[-4:], y[-4:])
+    assert_equals_definition(model, trees=range(5))
+    model.remove([56, 57])
+    assert_equals_definition(model, trees=range(5))
 
 
 def test_counts_at_every_clean_node_are_right_while_others_are_tagged(table, assert_equals_definition):
@@ -304,6 +320,39 @@ def test_slots_of_removed_rows_are_used_again(table):
         model.remove(i - 501).partial_fit(X[i : i + 1], y[i : i + 1])
     assert model.memory_bytes_ < 1.5 * size
     assert len(model.sample_ids_) == 501
+
+
+@pytest.mark.parametrize("interrupt", [KeyboardInterrupt, MemoryError])
+def test_a_change_that_is_cut_short_has_not_happened(table, monkeypatch, interrupt):
+    X, y = table
+    model = _small().fit(X[:500], y[:500])
+    before, answers = model.fingerprint(), model.predict_proba(X)
+    real, calls = _forest.modify, []
+
+    def cut_short(*arguments):
+        calls.append(1)
+        if len(calls) == 3:
+            raise interrupt
+        return real(*arguments)
+
+    for change in (
+        lambda: model.remove(3),
+        lambda: model.remove([4, 5]),
+        lambda: model.partial_fit(X[500:503], y[500:503]),
+        lambda: model.partial_fit(X[500:501], y[500:501]),
+    ):
+        calls.clear()
+        with monkeypatch.context() as patch:
+            patch.setattr(_forest, "modify", cut_short)
+            with pytest.raises(interrupt):
+                change()
+        assert np.array_equal(model.predict_proba(X), answers)
+        assert model.fingerprint() == before
+        change()
+        before, answers = model.fingerprint(), model.predict_proba(X)
+    ids = model.sample_ids_
+    rows = [*range(3), *range(6, 500), 500, 501, 502, 500]
+    assert model.fingerprint() == _small().fit(X[rows], y[rows], sample_id=ids).fingerprint()
 
 
 def test_threads_and_jobs_do_not_change_the_forest(table):

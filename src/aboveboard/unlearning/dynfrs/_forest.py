@@ -135,10 +135,8 @@ class Forest:
         self.slot_of = dict(zip(self.uid.tolist(), range(len(X)), strict=True))
         self.version = 0
         self.lock = SharedLock()
-        members = self._members(np.arange(len(X), dtype=np.int32))
-        self.trees: list[Tree] = self._each(
-            range(n_trees), lambda t: compact(*self._grown(t, members[t]), self.cfg, _ROOM)
-        )
+        self.broken = False
+        self.trees: list[Tree] = self._all_grown()
 
     def __len__(self) -> int:
         return len(self.slot_of)
@@ -158,9 +156,18 @@ class Forest:
 
     # -- changing -----------------------------------------------------------------------------------------------------
 
-    def add(self, X: np.ndarray, label: np.ndarray, target: np.ndarray, weight: np.ndarray, uid: np.ndarray) -> None:
-        """Add rows; their ids must be new."""
+    @contextmanager
+    def _changing(self) -> Iterator[None]:
+        """Hold the lock for a change; first grow all trees afresh where an earlier change was cut short."""
         with self.lock.writing():
+            if self.broken:
+                self.trees = self._all_grown()
+                self.broken = False
+            yield
+
+    def add(self, X: np.ndarray, label: np.ndarray, target: np.ndarray, weight: np.ndarray, uid: np.ndarray) -> None:
+        """Add rows; their ids must be new. When it is interrupted, the rows are not there."""
+        with self._changing():
             if not self.slot_of.keys().isdisjoint(uid.tolist()):
                 raise ValueError("another thread has added rows with these ids meanwhile")
             if (weight != 1).any():
@@ -171,30 +178,36 @@ class Forest:
             if self.cfg.regression:
                 self.target[slots] = target
             self.alive[slots] = 1
-            self._change(slots, 1)
+            try:
+                self._change(slots, 1)
+            except BaseException:
+                self.broken = True
+                self._wipe(slots)
+                raise
             self.slot_of.update(zip(uid.tolist(), slots.tolist(), strict=True))
             self._tally(slots, 1)
             self.version += 1
 
     def remove(self, uid: Sequence[int]) -> None:
-        """Remove rows; their ids must be known and distinct."""
-        with self.lock.writing():
+        """Remove rows; their ids must be known and distinct. When it is interrupted, the rows are still there."""
+        with self._changing():
             slots = np.array([self.slot_of[i] for i in uid], dtype=np.int32)
             self.alive[slots] = 0
-            self._change(slots, -1)
+            try:
+                self._change(slots, -1)
+            except BaseException:
+                self.broken = True
+                self.alive[slots] = 1
+                raise
             self._tally(slots, -1)
-            self.X[slots], self.label[slots], self.weight[slots] = 0.0, 0, 0
-            if self.cfg.regression:
-                self.target[slots] = 0
-            self.uid[slots] = -1
-            self.free += slots.tolist()
+            self._wipe(slots)
             for i in uid:
                 del self.slot_of[i]
             self.version += 1
 
     def resolve(self) -> None:
         """Grow every tagged node."""
-        with self.lock.writing():
+        with self._changing():
             self._resolve()
 
     def _resolve(self) -> None:
@@ -228,6 +241,14 @@ class Forest:
         else:
             self._each(touched, lambda t: apply(t, members[t]))
 
+    def _wipe(self, slots: np.ndarray) -> None:
+        """Overwrite rows and free their slots."""
+        self.alive[slots] = 0
+        self.X[slots], self.label[slots], self.weight[slots], self.uid[slots] = 0.0, 0, 0, -1
+        if self.cfg.regression:
+            self.target[slots] = 0
+        self.free += slots.tolist()
+
     def _take_slots(self, n: int) -> np.ndarray:
         fresh = n - len(self.free)
         if fresh > 0:
@@ -248,9 +269,9 @@ class Forest:
         """Return the mean of the trees' answers: class shares, shape (n, C), or means in target steps, shape (n, 1)."""
         X = np.ascontiguousarray(X, dtype=np.float32)
         with self.lock.reading():
-            out = self._answer(X)
+            out = None if self.broken else self._answer(X)
         if out is None:
-            with self.lock.writing():
+            with self._changing():
                 out = self._answer_growing(X)
         return out
 
@@ -281,12 +302,12 @@ class Forest:
 
     def canonical(self, t: int) -> Tree:
         """Return tree `t`, grown whole, in preorder, with rows named by the rank of their ids."""
-        with self.lock.writing():
+        with self._changing():
             return self._canonical(t, self.rank())
 
     def check(self, trees: Sequence[int], header: dict[str, Any]) -> tuple[int, str]:
         """Return how many of `trees` differ from the same tree grown afresh on the living rows, and the digest."""
-        with self.lock.writing():
+        with self._changing():
             order, rank = self.order(), self.rank()
             held = occurrences(np.uint64(self.seed), self.uid[order], self.n_trees, self.k)
             differing = 0
@@ -321,7 +342,7 @@ class Forest:
 
     def digest(self, header: dict[str, Any]) -> str:
         """Return the sha256 of `header`, the rows in the order of their ids, and every tree in canonical form."""
-        with self.lock.writing():
+        with self._changing():
             return self._digest(header)
 
     def _digest(self, header: dict[str, Any]) -> str:
@@ -395,6 +416,11 @@ class Forest:
         bounds = np.concatenate([[0], np.cumsum(np.bincount(trees, minlength=self.n_trees))])
         held = slots[by_tree // self.k]
         return [held[bounds[t] : bounds[t + 1]] for t in range(self.n_trees)]
+
+    def _all_grown(self) -> list[Tree]:
+        """Return all trees, grown afresh on the living rows."""
+        members = self._members(np.flatnonzero(self.alive).astype(np.int32))
+        return self._each(range(self.n_trees), lambda t: compact(*self._grown(t, members[t]), self.cfg, _ROOM))
 
     def _grown(self, t: int, slots: np.ndarray) -> tuple[Tree, np.ndarray]:
         """Grow tree `t` on a packed copy of its rows, columns together; its ids count rows of the copy."""

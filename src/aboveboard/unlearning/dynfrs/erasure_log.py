@@ -10,6 +10,7 @@ import hmac
 import sqlite3
 import threading
 import uuid
+import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -127,7 +128,7 @@ class ErasureLog:
         self._record_mac = hmac.new(key, b"erased record\x00", hashlib.sha256)
         self._left_mac = hmac.new(key, b"record left\x00", hashlib.sha256)
         self._lock = threading.RLock()
-        self._seen: tuple[Any, int, int] | None = None
+        self._seen: tuple[Any, int, int] | None = None  # a weak reference to the forest, its version, its digest
         self.path = Path(path)
         try:
             self._db = sqlite3.connect(self.path, isolation_level=None, check_same_thread=False, timeout=30)
@@ -184,7 +185,7 @@ class ErasureLog:
                 ).lastrowid
                 self._db.executemany("INSERT INTO records VALUES (?, ?)", [(self._mac(i), number) for i in ids])
             model.remove(ids)
-            self._seen = (model.forest_, model.forest_.version, (before - self._sum(ids)) % _MODULUS)
+            self._follow(model, before - self._sum(ids))
             return self._finish(model, number)
 
     def replay(self, model: Any) -> list[Erasure]:
@@ -231,7 +232,7 @@ class ErasureLog:
                 )
             before = self._digest(model)
             model.partial_fit(X, y, sample_id=ids, **options)
-            self._seen = (model.forest_, model.forest_.version, (before + self._sum(ids.tolist())) % _MODULUS)
+            self._follow(model, before + self._sum(ids.tolist()))
 
     def save(self, model: Any, path: Any) -> None:
         """Save the model, and note for all finished requests that its file holds their rows no longer."""
@@ -334,9 +335,17 @@ class ErasureLog:
     def _digest(self, model: Any) -> int:
         """Return the digest of the model's ids: the one at hand where only this log has changed it, else a new one."""
         forest = model.forest_
-        if self._seen is None or self._seen[0] is not forest or self._seen[1] != forest.version:
-            self._seen = (forest, forest.version, self._sum(model.sample_ids_.tolist()))
+        if self._seen is None or self._seen[0]() is not forest or self._seen[1] != forest.version:
+            version = forest.version
+            self._seen = (weakref.ref(forest), version, self._sum(model.sample_ids_.tolist()))
         return self._seen[2]
+
+    def _follow(self, model: Any, digest: int) -> None:
+        """Keep the digest after one change by this log, unless something else has changed the model meanwhile."""
+        assert self._seen is not None
+        forest, version, _ = self._seen
+        alone = model.forest_.version == version + 1
+        self._seen = (forest, version + 1, digest % _MODULUS) if alone else None
 
     def _sum(self, ids: Iterable[int]) -> int:
         total = 0

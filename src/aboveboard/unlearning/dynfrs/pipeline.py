@@ -119,9 +119,7 @@ class UnlearningPipeline(Pipeline):  # type: ignore[misc]
         return self.steps[-1][1]
 
     def _encoded(self, X: Any) -> Any:
-        for _, _, step in self._iter(with_final=False):
-            X = step.transform(X)
-        return X
+        return X if len(self.steps) == 1 else self[:-1].transform(X)
 
 
 def _learnt(name: str, step: Any) -> list[str]:
