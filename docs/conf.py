@@ -32,7 +32,9 @@ myst_heading_anchors = 3
 autosummary_generate = True
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
-autodoc_default_options = {"exclude-members": "set_fit_request, set_predict_request, set_score_request"}
+autodoc_default_options = {
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_predict_request, set_score_request"
+}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
@@ -52,7 +54,7 @@ html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {page: [] for page in ("quickstart", "report", "data", "cli", "ci", "evidence")}
+html_sidebars = {page: [] for page in ("quickstart", "report", "data", "cli", "ci", "erasure", "evidence")}
 html_theme_options = {
     "logo": {"text": "aboveboard"},
     "show_prev_next": True,

@@ -68,8 +68,8 @@ class ForestEstimator(BaseEstimator):  # type: ignore[misc]
 
         Notes
         -----
-        One row: O(k D p s) for k of the T trees, plus O(|S_u|) where the split of a node u with rows S_u changes and
-        O(|S_u| s) per attribute whose range in u shrinks. The rows of many ids are routed down together.
+        One row: O(k D p s) for k of the T trees, plus ``O(|S_u|)`` where the split of a node u with rows S_u changes
+        and ``O(|S_u| s)`` per attribute whose range in u shrinks. The rows of many ids are routed down together.
         """
         check_is_fitted(self, "forest_")
         self.forest_.remove(self.check_removal(sample_id).tolist())

@@ -70,9 +70,9 @@ class DynFrsClassifier(ClassifierMixin, ForestEstimator):  # type: ignore[misc]
     Gini impurity is least, computed from whole counts; ties go to the earlier candidate.
 
     Cost: `fit` O(k n D p s), where the s comparisons of a row are done in vectors; `remove` and `partial_fit` of one
-    row O(k D p s), plus O(|S_u|) where a node u with rows S_u must be grown again and O(|S_u| s) per attribute whose
-    range in u moved; queries O(T D) per row, plus the growth of tagged nodes that they pass. Memory: 4 d bytes per
-    row, 4 k bytes per row for the trees, and 4 p s C bytes per inner node.
+    row O(k D p s), plus ``O(|S_u|)`` where a node u with rows S_u must be grown again and ``O(|S_u| s)`` per attribute
+    whose range in u moved; queries O(T D) per row, plus the growth of tagged nodes that they pass. Memory: 4 d bytes
+    per row, 12 k bytes per row for the trees, and 4 p s C bytes per inner node.
 
     Values are held in single precision, as in scikit-learn's trees. Several threads may query, remove and add at once.
 

@@ -30,7 +30,7 @@ n_jobs, random_state
     target_step : float
         Targets are rounded to whole multiples of this, once, and summed as whole numbers; so sums are exact and no
         order of requests leaves a trace. Choose it by the meaning of the target, never by looking at the rows.
-        The weighted sum of |y| must stay below 2**62 steps.
+        The weighted sum of ``|y|`` must stay below 2**62 steps.
 
     Attributes
     ----------
