@@ -37,6 +37,8 @@ Indices = NDArray[np.intp]
 
 _SAME_RATE: Final = 1e-12  # rates closer than this are equal: float sums of masses do not meet more exactly
 _ROW_SCALE: Final = 1e4
+_FEW_WINDOWS: Final = 256  # so many are sorted and searched; more are narrowed down first
+_HALVINGS: Final = 5
 _FLAT: Final = 1e-12  # a summed slope smaller than this is zero
 
 
@@ -524,17 +526,41 @@ class _Slopes:
         """Return the leftmost window, with an end at a breakpoint, from where the summed slope is at most `limit`."""
         if self.summed(0.0, slack) <= limit:
             return 0.0, slack
-        low, high = 0.0, 1.0 - slack
-        while high - low > _SAME_RATE / 4:
-            middle = (low + high) / 2
-            if self.summed(middle, middle + slack) <= limit:
-                high = middle
+        low, high = 0.0, 1.0 - slack  # h' is above the limit at low, and is not at high
+        while self._count(low, high, slack) > _FEW_WINDOWS and high - low > _SAME_RATE / 4:
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                if self.summed(middle, middle + slack) <= limit:
+                    high = middle
+                else:
+                    low = middle
+        windows = self._windows(low, high, slack)
+        first, last = 0, len(windows) - 1
+        while first < last:
+            at = (first + last) // 2
+            if self.summed(*windows[at]) <= limit:
+                last = at
             else:
-                low = middle
-        near = []
+                first = at + 1
+        return float(windows[first, 0]), float(windows[first, 1])
+
+    def _bounds(self, low: float, high: float, shift: float) -> tuple[Indices, Indices]:
+        """Return, by group, the first and the last place of breakpoints within [low, high] once shifted."""
+        first = self.key.searchsorted(self.offset + (low + shift - 2 * _SAME_RATE))
+        return first, self.key.searchsorted(self.offset + (high + shift + 2 * _SAME_RATE))
+
+    def _count(self, low: float, high: float, slack: float) -> int:
+        """Return how many windows start within [low, high] and have an end at a breakpoint."""
+        ends = [self._bounds(low, high, shift) for shift in ((0.0, slack) if slack else (0.0,))]
+        return int(sum((last - first).sum() for first, last in ends))
+
+    def _windows(self, low: float, high: float, slack: float) -> Floats:
+        """Return those windows, from left to right; shape (n, 2)."""
+        found = []
         for shift in (0.0, slack) if slack else (0.0,):
-            first = self.key.searchsorted(self.offset + (low + shift - 2 * _SAME_RATE))
-            last = self.key.searchsorted(self.offset + (high + shift + 2 * _SAME_RATE))
+            first, last = self._bounds(low, high, shift)
             for group in np.flatnonzero(first < last):
-                near += [(float(p) - shift, float(p) - shift + slack) for p in self.point[first[group] : last[group]]]
-        return min((window for window in near if self.summed(*window) <= limit), default=(high, high + slack))
+                start = self.point[first[group] : last[group]] - shift
+                found.append(np.column_stack([start, start + slack]))
+        windows = np.concatenate(found)
+        return windows[np.argsort(windows[:, 0], kind="stable")]
