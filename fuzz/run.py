@@ -98,12 +98,13 @@ def covered(target: str, corpus: Path, scratch: str) -> str:
 
 
 def record(rows: list[tuple[str, int, int, str, bool]], jobs: int) -> None:
+    where = f"{jobs} target(s) at a time on {os.cpu_count()} cores, Python {platform.python_version()}"
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("aboveboard", "atheris", "pandas", "pyarrow"))
     text = [
         "# Fuzzing: what was run",
         "",
         f"Written by `python fuzz/run.py --seconds {rows[0][1]} --record` on {datetime.date.today()},",
-        f"{jobs} target(s) at a time on {os.cpu_count()} cores, Python {platform.python_version()}, {versions}. Coverage is that of lines and branches when the",
+        f"{where}, {versions}. Coverage is that of lines and branches when the",
         "corpus at the end of the run is replayed.",
         "",
         "| target | what it feeds | seconds | executions | coverage | crashes |",
