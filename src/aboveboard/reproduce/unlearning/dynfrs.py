@@ -42,6 +42,7 @@ _PAPER: Final = {
     "DynFrs, q = 0.1": 0.8633,
     "DynFrs, q = 0.2": 0.8650,
 }
+_CONTROL: Final = "control: q = 1, eager"
 _MARGIN: Final = 0.004
 _BATCHES: Final = (1, 100)
 """How many batches make one measurement: one, or a hundred where a batch is a single row."""
@@ -116,6 +117,8 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
             "The control is this forest with every row in every tree and without lazy tags.",
             "ExtraTreesClassifier tries one threshold per attribute and grows to purity; this forest tries 30 and "
             "keeps leaves of up to 9 rows, which is why it is the more accurate of the two here.",
+            "The paper's advantage over a naive refit on Adult, read off its chart, is about 23,000 at q = 0.1 and 10,000 "
+            "at q = 0.2; its naive refit is that of a forest with every row in every tree.",
             "Queries pay for the growth that removals put off: the table of the stream gives their times.",
         ),
     )
@@ -276,21 +279,25 @@ def _cost_of_one(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> tuple[
     kinds: dict[str, dict[str, Any]] = {
         "q = 0.1": {"occurrence": 0.1},
         "q = 0.2": {"occurrence": 0.2},
-        "control: q = 1, eager": {"occurrence": 1.0, "lazy": False},
+        _CONTROL: {"occurrence": 1.0, "lazy": False},
     }
-    refit, mean, rows = {}, {}, []
+    refit: dict[str, float] = {}
+    mean: dict[str, float] = {}
+    rows: list[Any] = []
     for name, options in kinds.items():
         model = _forest(plan, seed, **options)
         refit[name] = statistics.median(_seconds(model.fit, X[train], y[train], sample_id=train) for _ in range(3))
-        some = gone if "control" not in name else gone[: max(20, len(gone) // 10)]
+        some = gone if name != _CONTROL else gone[: max(20, len(gone) // 10)]
         each = [_seconds(model.remove, i) for i in some]
         mean[name] = statistics.fmean(each)
         rows.append((name, 1e3 * mean[name], *_quantiles(each), refit[name], refit[name] / mean[name]))
     boost = {name: refit[name] / mean[name] for name in kinds}
+    naive = {name: refit[_CONTROL] / mean[name] for name in kinds}
     durable = _durable(X[train], y[train], plan, seed)
     slow = statistics.fmean(durable)
     name = "q = 0.1, durable: written to the erasure log"
     rows.append((name, 1e3 * slow, *_quantiles(durable), refit["q = 0.1"], refit["q = 0.1"] / slow))
+    rows = [(*row, 1e3 * refit[_CONTROL] / row[1]) for row in rows]
     criteria = [
         Criterion(
             "boost",
@@ -305,8 +312,8 @@ def _cost_of_one(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> tuple[
         ),
         Criterion(
             "boost-falls-with-q",
-            "The advantage over a refit is larger at q = 0.1 than at q = 0.2",
-            {"Adult": boost["q = 0.1"] / boost["q = 0.2"]},
+            "The advantage over a naive refit (every row in every tree) is larger at q = 0.1 than at q = 0.2",
+            {"Adult": naive["q = 0.1"] / naive["q = 0.2"]},
             "min",
             ">",
             1,
@@ -316,7 +323,7 @@ def _cost_of_one(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> tuple[
         Criterion(
             "against-the-control",
             "A removal is at least 10 times faster than with every row in every tree and without lazy tags",
-            {"Adult": mean["control: q = 1, eager"] / mean["q = 0.1"]},
+            {"Adult": mean[_CONTROL] / mean["q = 0.1"]},
             "min",
             ">=",
             10,
@@ -329,8 +336,9 @@ def _cost_of_one(X: np.ndarray, y: np.ndarray, plan: _Plan, seed: int) -> tuple[
         Column("One removal, mean ms"),
         Column("median ms"),
         Column("99 % below, ms"),
-        Column("Refit, seconds"),
+        Column("Refit of the same forest, seconds"),
         Column("Refit / removal"),
+        Column("Naive refit / removal", help="The refit of the control, which is what the paper compares with."),
     )
     return criteria, Table("Adult: one removal after another", columns, tuple(rows))
 
