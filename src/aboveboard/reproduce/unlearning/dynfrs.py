@@ -117,8 +117,8 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
             "The control is this forest with every row in every tree and without lazy tags.",
             "ExtraTreesClassifier tries one threshold per attribute and grows to purity; this forest tries 30 and "
             "keeps leaves of up to 9 rows, which is why it is the more accurate of the two here.",
-            "The paper's advantage over a naive refit on Adult, read off its chart, is about 23,000 at q = 0.1 and 10,000 "
-            "at q = 0.2; its naive refit is that of a forest with every row in every tree.",
+            "The paper's advantage over a naive refit on Adult, read off its chart, is about 23,000 at q = 0.1 and "
+            "10,000 at q = 0.2; its naive refit is that of a forest with every row in every tree.",
             "Queries pay for the growth that removals put off: the table of the stream gives their times.",
         ),
     )
