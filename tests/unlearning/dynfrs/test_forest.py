@@ -21,9 +21,10 @@ LABELS = np.array(["a", "b", "c"])
 
 @st.composite
 def stories(draw):
-    """A tiny forest and what happens to it: settings, rows, and a list of requests."""
+    """A tiny forest and what happens to it: number of classes (0: numbers), settings, rows, and requests."""
     d = draw(st.integers(1, 4))
-    regression = draw(st.booleans())
+    n_classes = draw(st.integers(0, 3))
+    regression = n_classes == 0
     options = {
         "n_estimators": draw(st.integers(1, 4)),
         "occurrence": draw(st.sampled_from([0.01, 0.5, 1.0])),
@@ -40,7 +41,7 @@ def stories(draw):
     top = draw(st.integers(0, 3))
     row = st.tuples(
         st.lists(st.integers(0, top), min_size=d, max_size=d),
-        st.integers(-4, 4) if regression else st.integers(0, draw(st.integers(0, 2))),
+        st.integers(-4, 4) if regression else st.integers(0, n_classes - 1),
         st.integers(1, draw(st.sampled_from([1, 1, 3]))),
     )
     start = draw(st.lists(row, min_size=2, max_size=14))
@@ -50,26 +51,26 @@ def stories(draw):
         st.tuples(st.just("ask"), st.lists(row, min_size=1, max_size=3)),
         st.tuples(st.just("resolve"), st.none()),
     )
-    return regression, options, start, draw(st.lists(request, min_size=1, max_size=12))
+    return n_classes, options, start, draw(st.lists(request, min_size=1, max_size=12))
 
 
-def _columns(rows, regression):
+def _columns(rows, n_classes):
     X = np.array([values for values, _, _ in rows], dtype=float)
     y = np.array([answer for _, answer, _ in rows])
-    return X, (y.astype(float) if regression else LABELS[y]), np.array([weight for _, _, weight in rows])
+    return X, (LABELS[y] if n_classes else y.astype(float)), np.array([weight for _, _, weight in rows])
 
 
-def _fit(story_options, regression, rows, ids):
-    X, y, weight = _columns(rows, regression)
-    if regression:
-        return DynFrsRegressor(**story_options).fit(X, y, sample_weight=weight, sample_id=ids)
-    return DynFrsClassifier(**story_options).partial_fit(X, y, LABELS, sample_weight=weight, sample_id=ids)
+def _fit(options, n_classes, rows, ids):
+    X, y, weight = _columns(rows, n_classes)
+    if not n_classes:
+        return DynFrsRegressor(**options).fit(X, y, sample_weight=weight, sample_id=ids)
+    return DynFrsClassifier(**options).partial_fit(X, y, LABELS[:n_classes], sample_weight=weight, sample_id=ids)
 
 
 def _live_through(story, assert_equals_definition):
-    regression, options, start, requests = story
+    n_classes, options, start, requests = story
     held = dict(enumerate(start))
-    model = _fit(options, regression, start, list(held))
+    model = _fit(options, n_classes, start, list(held))
     spare, fresh = [], len(start)
     for what, payload in requests:
         if what == "add":
@@ -79,7 +80,7 @@ def _live_through(story, assert_equals_definition):
                 ids.append(spare.pop() if len(spare) > 2 else fresh)
                 fresh += 1
             held.update(zip(ids, payload, strict=True))
-            X, y, weight = _columns(payload, regression)
+            X, y, weight = _columns(payload, n_classes)
             model.partial_fit(X, y, sample_weight=weight, sample_id=ids)
         elif what == "remove":
             ids = sorted({sorted(held)[i % len(held)] for i in payload})[: len(held) - 2]
@@ -89,14 +90,14 @@ def _live_through(story, assert_equals_definition):
             if ids:
                 model.remove(ids)
         elif what == "ask":
-            model.predict(_columns(payload, regression)[0])
+            model.predict(_columns(payload, n_classes)[0])
         else:
             model.resolve()
     order = sorted(held, key=lambda i: (i * 7919) % 101)
-    afresh = _fit(options, regression, [held[i] for i in order], order)
+    afresh = _fit(options, n_classes, [held[i] for i in order], order)
     assert model.fingerprint() == afresh.fingerprint()
-    X = _columns(start, regression)[0]
-    answer = "predict" if regression else "predict_proba"
+    X = _columns(start, n_classes)[0]
+    answer = "predict_proba" if n_classes else "predict"
     assert np.array_equal(getattr(model, answer)(X), getattr(afresh, answer)(X))
     assert_equals_definition(model)
 

@@ -260,9 +260,11 @@ def _grow(tree: Tree, rows: Rows, cfg: Config, work: _Work, u: int) -> None:
         low_weight, high_weight = _extreme_weights(work.values, work.weight, m, low, high, cfg.weighted)
         _cuts(key, low, high, s, work.cut)
         _count(work, m, cfg)
-        j, score = _best_cut(work.below, 0, work.below_sum, 0, tree.weight[u], tree.total[u], cfg, work.score)
-        if score > best_score:
-            best, best_score, best_cut = picked * s + j, score, work.cut[j]
+        j, best_score = _best_cut(
+            work.below, 0, work.below_sum, 0, tree.weight[u], tree.total[u], cfg, work.score, best_score
+        )
+        if j >= 0:
+            best, best_cut = picked * s + j, work.cut[j]
         tree.attr[record, picked, 0] = a
         tree.attr[record, picked, 1] = low_weight
         tree.attr[record, picked, 2] = high_weight
@@ -364,13 +366,15 @@ def _cuts(key: np.uint64, low: np.float32, high: np.float32, s: int, cut: np.nda
     """Write the `s` thresholds, uniform on [low, high) and each a float32; pads are below every value."""
     base, width = np.float64(low), np.float64(high) - np.float64(low)
     last = np.nextafter(high, low)
-    for j in range(0, s, 2):
-        word = stream_word(key, j)
-        cut[j] = np.float32(base + np.float64(word & _LOW) * 2.0**-32 * width)
-        if j + 1 < s:
-            cut[j + 1] = np.float32(base + np.float64(word >> _S32) * 2.0**-32 * width)
-    for j in range(s):
-        cut[j] = min(max(cut[j], low), last)
+    # Two thresholds from each word, pads included, so that the loop has no branch and runs in vectors.
+    for half in range(cut.size // 2):
+        word = stream_word(key, 2 * half)
+        first = np.float32(base + np.float64(word & _LOW) * 2.0**-32 * width)
+        second = np.float32(base + np.float64(word >> _S32) * 2.0**-32 * width)
+        first = low if first < low else first
+        second = low if second < low else second
+        cut[2 * half] = last if first > last else first
+        cut[2 * half + 1] = last if second > last else second
     for j in range(s, cut.size):
         cut[j] = -np.inf
 
@@ -413,8 +417,9 @@ def _best_cut(
     total: int,
     cfg: Config,
     score: np.ndarray,
+    bar: float,
 ) -> tuple[int, float]:
-    """Return the best threshold of one attribute and its score; the higher the score, the purer the sides.
+    """Return the first of the best thresholds of one attribute and its score, or -1 where none is above `bar`.
 
     Classification: (S_l n_r + S_r n_l) / (n_l n_r), S the sum of squared class weights of a side; it is largest where
     the weighted Gini impurity is smallest. Regression: the squared difference of the sides' centred sums over
@@ -425,7 +430,7 @@ def _best_cut(
     for c in range(n_classes):
         n += weight[c]
     n_all = np.float64(n)
-    out, n_left, s_left, s_right = score[0], score[1], score[2], score[3]
+    out = score[0]
     if cfg.regression:
         centre = total // n
         rest = np.float64(total - centre * n)
@@ -434,15 +439,24 @@ def _best_cut(
             n_l = np.float64(w)
             apart = np.float64(sums[sum_start + j] - centre * w) * n_all - rest * n_l
             out[j] = apart * apart / (n_l * (n_all - n_l))
-    else:
+    elif n_classes == 2:
+        all_0, all_1 = np.float64(weight[0]), np.float64(weight[1])
+        row_0, row_1 = left[start : start + s], left[start + stride : start + stride + s]
         for j in range(s):
-            n_left[j] = 0.0
-            s_left[j] = 0.0
-            s_right[j] = 0.0
+            a_0, a_1 = np.float64(row_0[j]), np.float64(row_1[j])
+            b_0, b_1 = all_0 - a_0, all_1 - a_1
+            n_l = a_0 + a_1
+            n_r = n_all - n_l
+            out[j] = ((a_0 * a_0 + a_1 * a_1) * n_r + (b_0 * b_0 + b_1 * b_1) * n_l) / (n_l * n_r)
+    else:
+        n_left, s_left, s_right = score[1], score[2], score[3]
+        n_left[:] = 0.0
+        s_left[:] = 0.0
+        s_right[:] = 0.0
         for c in range(n_classes):
             whole = np.float64(weight[c])
-            row = left[start + c * stride : start + c * stride + s]
-            for j in range(s):
+            row = left[start + c * stride : start + (c + 1) * stride]
+            for j in range(stride):
                 a = np.float64(row[j])
                 b = whole - a
                 n_left[j] += a
@@ -452,10 +466,14 @@ def _best_cut(
             n_l = n_left[j]
             n_r = n_all - n_l
             out[j] = (s_left[j] * n_r + s_right[j] * n_l) / (n_l * n_r)
-    best, top = 0, out[0]
-    for j in range(1, s):
-        if out[j] > top:
-            best, top = j, out[j]
+    better = np.int64(0)
+    for j in range(s):
+        better += np.int64(out[j] > bar)
+    best, top = -1, bar
+    if better:
+        for j in range(s):
+            if out[j] > top:
+                best, top = j, out[j]
     return best, top
 
 
@@ -693,9 +711,11 @@ def _update(
                     n_below += mine.size
             if not _recount(tree, rows, cfg, u, k, a, key, buffer[:n_below], values, cut):
                 return False
-        j, top = _best_cut(left, k * wide, sums, k * stride, tree.weight[u], tree.total[u], cfg, score)
-        if top > best_score:
-            best, best_score = k * s + j, top
+        j, best_score = _best_cut(
+            left, k * wide, sums, k * stride, tree.weight[u], tree.total[u], cfg, score, best_score
+        )
+        if j >= 0:
+            best = k * s + j
     if cfg.regression and best_score <= 0.0:
         return False
     tree.head[record, 2] = best
