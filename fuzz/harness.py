@@ -1,5 +1,7 @@
 """What the fuzz targets share: run under Atheris, or replay a folder of inputs (to measure coverage, or one crash)."""
 
+import ctypes
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -27,5 +29,16 @@ def run(test_one_input: Callable[[bytes], None], modules: list[str]) -> None:
     with atheris.instrument_imports(include=modules):
         for module in modules:
             __import__(module)
+    _leave_at_once()
     atheris.Setup(sys.argv, test_one_input)
     atheris.Fuzz()
+
+
+def _leave_at_once() -> None:
+    """Skip the destructors of shared libraries at the end: Arrow's thread pool may wait there for ever."""
+    global _leave
+    _leave = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p)(lambda status, _: os._exit(status))
+    ctypes.CDLL(None).on_exit(_leave, None)
+
+
+_leave: object = None

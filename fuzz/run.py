@@ -73,7 +73,9 @@ def fuzz(target: str, seconds: int, *, measure: bool) -> tuple[int, str, bool]:
             "-verbosity=1", "-max_len=4096", "-seed=1",
         ]  # fmt: skip
         environment = os.environ | {"OMP_NUM_THREADS": "1", "TMPDIR": scratch, "PYTHONWARNINGS": "ignore"}
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, errors="replace")
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, errors="replace", timeout=seconds + 600
+        )
         if done.returncode:
             print(done.stdout[-2000:] + done.stderr[-6000:], file=sys.stderr)
         match = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)

@@ -430,6 +430,18 @@ def test_a_damaged_file_is_refused_before_it_can_crash_the_process(tmp_path):
         read_table(path)
 
 
+def test_a_file_that_claims_more_than_the_memory_holds_is_refused(tmp_path, monkeypatch):
+    """Found by fuzzing: a damaged length made PyArrow run out of memory."""
+
+    def claims_too_much(*_: object) -> None:
+        raise MemoryError
+
+    write(TYPED, tmp_path / "data.arrow")
+    monkeypatch.setattr("pyarrow.ipc.open_file", claims_too_much)
+    with pytest.raises(InputError, match="claims more than the memory can hold"):
+        read_table(tmp_path / "data.arrow")
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".feather"])
 def test_a_typed_file_without_rows_or_columns_is_refused(tmp_path, suffix):
     write(TYPED[:0], tmp_path / f"data{suffix}")

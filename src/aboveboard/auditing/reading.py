@@ -197,6 +197,12 @@ def _binary(path: Path, suffix: str, what: str, notes: list[str]) -> pd.DataFram
         else:
             table = _arrow(path)
         table.validate(full=True)  # offsets that lead out of a damaged file would crash the process later
+    except MemoryError as error:  # a damaged file may claim any size
+        raise InputError(
+            f"{what}: {path.name!r} claims more than the memory can hold",
+            expected=f"a whole {kind} file that fits into memory",
+            remedy="It may be damaged: write it again, or leave out columns and rows",
+        ) from error
     except (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError) as error:
         raise InputError(
             f"{what}: {path.name!r} cannot be read as {kind} ({_why(error)})",

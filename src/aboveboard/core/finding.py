@@ -272,6 +272,8 @@ class Finding:
             number = getattr(self, name)
             if number is not None and not math.isfinite(number):
                 raise ValueError(f"finding {self.id!r}: {name} must be finite or None; got {number}")
+        if self.n is not None and not (hasattr(self.n, "__index__") and 0 <= self.n < 2**63):
+            raise ValueError(f"finding {self.id!r}: n must be a number of rows or None; got {self.n!r}")
 
     @property
     def tables(self) -> tuple[Table, ...]:
