@@ -1,7 +1,7 @@
 # Everything here sets itself up: a virtual environment of its own (.venv), filled by pip, on the first run only.
 #   make audit    audit a model on the bundled Adult data      make test    the default tests
 #   make lint     ruff and mypy                                make docs    the documentation, strictly, offline
-# More: test-oldest, nightly, fuzz, evidence, clean. Another Python: make test PYTHON=python3.12
+# More: test-oldest, nightly, fuzz, evidence, picture, clean. Another Python: make test PYTHON=python3.12
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
@@ -23,7 +23,7 @@ endif
 # One thread per test process: the test processes share the cores already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: audit test test-oldest nightly lint format docs fuzz evidence clean
+.PHONY: audit test test-oldest nightly lint format docs fuzz evidence picture clean
 .DELETE_ON_ERROR:
 
 # Status 1 says that the audit found something, which is what an audit is for; only other statuses are failures.
@@ -47,6 +47,7 @@ format: $(VENV)/.dev
 	$(BIN)/ruff format .
 
 docs: $(VENV)/.docs
+	rm -rf docs/_generated
 	$(BIN)/sphinx-build -W --keep-going -n -q -b html docs docs/_build/html
 	@echo "The documentation is in docs/_build/html/index.html"
 
@@ -57,6 +58,13 @@ fuzz: $(VENV)/.fuzz
 evidence: $(VENV)/.base
 	@$(BIN)/python -c "from aboveboard.core.catalogue import catalogue; print(*(m.slug for m in catalogue()), sep='\n')" \
 	| while read -r name; do $(BIN)/aboveboard reproduce "$$name" --scale full --record || exit $$?; done
+
+# The picture of the report in README.md and the documentation, from the real report of the bundled example.
+picture: $(VENV)/.base
+	rm -rf docs/_build/picture
+	@$(BIN)/aboveboard audit --out docs/_build/picture >/dev/null || { status=$$?; [ $$status -eq 1 ] || exit $$status; }
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,1000 \
+	--screenshot=docs/_static/report.png "file://$(CURDIR)/docs/_build/picture/index.html"
 
 test-oldest: $(OLDEST_VENV)/.test
 	$(ONE_THREAD) $(OLDEST_VENV)/bin/python -m pytest -n auto $(PYTEST_ARGS)

@@ -37,6 +37,7 @@ napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
 napoleon_preprocess_types = True
+napoleon_custom_sections = ["Guarantee", "Cost", "Source"]
 
 # In docstrings `name` is code, and a link where it names something of ours.
 default_role = "py:obj"
@@ -51,6 +52,7 @@ html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_copy_source = False
+html_sidebars = {page: [] for page in ("quickstart", "report", "data", "cli", "ci", "evidence")}
 html_theme_options = {
     "logo": {"text": "aboveboard"},
     "show_prev_next": True,

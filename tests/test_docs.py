@@ -4,6 +4,7 @@ A block is left out only where the line before it says so: ``<!-- not run: why -
 ``<!-- file: NAME -->`` is written to that file, for the commands that follow it.
 """
 
+import doctest
 import re
 import shlex
 from dataclasses import dataclass
@@ -56,7 +57,7 @@ def blocks(text: str) -> list[Block]:
 
 def commands(code: str) -> list[str]:
     """Return the commands of a console block: the lines after a dollar, continued lines joined."""
-    joined = re.sub(r"\\\n\s*>?\s*", " ", code)
+    joined = re.sub(r"\s*\\\n\s*>?\s*", " ", code)
     return [line[2:].strip() for line in joined.splitlines() if line.startswith("$ ")]
 
 
@@ -106,12 +107,25 @@ def test_examples_run(page, tmp_path, monkeypatch):
             continue
         if block.marker == "file":
             Path(block.marker_text).write_text(block.code, encoding="utf-8")
-        elif block.language == "python":
-            padded = "\n" * block.line + block.code
-            exec(compile(padded, str(page), "exec"), namespace)
+        elif block.language in ("python", "pycon"):
+            _run_python(block, page, namespace)
         elif block.language == "console":
             for command in commands(block.code):
                 _run(command, f"{page.name}:{block.line}")
+
+
+def _run_python(block: Block, page: Path, namespace: dict[str, object]) -> None:
+    """Run a block in `namespace`: as a session whose output must match where it has prompts, else as it stands."""
+    if not block.code.lstrip().startswith(">>> "):
+        padded = "\n" * block.line + block.code
+        exec(compile(padded, str(page), "exec"), namespace)
+        return
+    flags = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
+    session = doctest.DocTestParser().get_doctest(block.code, {}, page.name, str(page), block.line)
+    session.globs = namespace
+    said: list[str] = []
+    failed, _ = doctest.DocTestRunner(verbose=False, optionflags=flags).run(session, out=said.append, clear_globs=False)
+    assert failed == 0, "".join(said)
 
 
 def _run(command: str, where: str) -> None:
@@ -136,7 +150,7 @@ def test_python_is_never_hidden_from_the_tests():
     """A block marked as another spelling of Python would not be run."""
     for page in PAGES:
         for block in blocks(page.read_text(encoding="utf-8")):
-            assert block.language.lower() not in ("py", "python3", "pycon", "ipython"), f"{page.name}:{block.line}"
+            assert block.language.lower() not in ("py", "py3", "python3", "ipython"), f"{page.name}:{block.line}"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -27,6 +27,7 @@ _NEEDS = {
     "model": "the model itself",
     "train": "the training data",
 }
+_NO_BREAK = "\N{NO-BREAK SPACE}"
 _TASKS = ("binary", "multiclass", "regression")
 
 Cell = str | nodes.Node
@@ -48,12 +49,10 @@ class EvidenceFigure(SphinxDirective):
         for number, figure in enumerate(outcome.figures):
             svg = draw(figure, prefix=f"{method.slug}-{number}")
             html = f'<figure class="evidence-figure">{svg}</figure>'
+            shown.append(nodes.paragraph(text=figure.title, classes=["evidence-title"]))
             shown.append(nodes.raw("", html, format="html"))
             shown.append(nodes.paragraph(text=figure.alt, classes=["evidence-alt"]))
-        rows = [
-            [c.statement, _number(c.figure, c.unit), f"{c.relation} {_number(c.bound, c.unit)}", _verdict(c)]
-            for c in outcome.criteria
-        ]
+        rows = [[c.statement, _number(c.figure, c.unit), _bound(c), _verdict(c)] for c in outcome.criteria]
         shown.append(_table(["Claim", "Measured", "Must be", "Verdict"], rows))
         shown += [nodes.paragraph(text=note) for note in outcome.notes]
         shown.append(nodes.paragraph(text=_provenance(evidence), classes=["evidence-source"]))
@@ -82,12 +81,12 @@ class EvidenceTable(SphinxDirective):
             _doc_link(self.env.docname, f"/methods/{method.area}/{method.slug}", method.name),
             criterion.statement,
             _number(criterion.figure, criterion.unit),
-            f"{criterion.relation} {_number(criterion.bound, criterion.unit)}",
+            _bound(criterion),
             _verdict(criterion),
             str(evidence["seed"]),
             nodes.literal(text=evidence["commit"][:10]),
             f"{evidence['minutes']:g}",
-            f"{hardware['cores']} cores, {hardware['memory_gib']} GiB",
+            f"{hardware['cores']} cores, {hardware['memory_gib']}{_NO_BREAK}GiB",
         ]
 
 
@@ -184,7 +183,12 @@ def _verdict(criterion: Criterion) -> nodes.Node:
 def _number(value: float, unit: str) -> str:
     size = abs(value)
     text = f"{value:,.0f}" if size >= 1000 else f"{value:.4g}"
-    return f"{text} {unit}".strip()
+    return f"{text} {unit}".strip().replace(" ", _NO_BREAK)
+
+
+def _bound(criterion: Criterion) -> str:
+    relation = {"<=": "≤", ">=": "≥", "==": "="}.get(criterion.relation, criterion.relation)
+    return f"{relation}{_NO_BREAK}{_number(criterion.bound, criterion.unit)}"
 
 
 def _doc_link(docname: str, target: str, text: str) -> nodes.Node:

@@ -108,7 +108,7 @@ def test_standard_errors_are_those_of_resampling_rows(weighted):
     names = ["auc", "ece", "brier", "log_loss", "calibration_gap", "average_precision"]
     draws = h.bootstrap(names, 2000, np.random.default_rng(0))
     rng, rows = np.random.default_rng(1), []
-    for _ in range(600):
+    for _ in range(400):
         i = rng.integers(0, 800, 800)
         v = w[i] if weighted else np.ones(800)
         one = (
@@ -120,8 +120,8 @@ def test_standard_errors_are_those_of_resampling_rows(weighted):
             average_precision_score(y[i], score[i], sample_weight=v),
         )
         rows.append(one)
-    # the sd of 600 draws is known to 3 %; four of those, and 3 % for the normal approximation
-    np.testing.assert_allclose(draws.std(axis=0), np.std(rows, axis=0), rtol=0.14)
+    # the sd of 400 draws is known to 3.5 %; four of those, and 2 % for the normal approximation
+    np.testing.assert_allclose(draws.std(axis=0), np.std(rows, axis=0), rtol=0.16)
     np.testing.assert_allclose(draws.mean(axis=0), np.mean(rows, axis=0), atol=0.2 * np.std(rows, axis=0).max())
 
 

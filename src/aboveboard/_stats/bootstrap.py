@@ -36,6 +36,7 @@ __all__ = [
 
 Floats = NDArray[np.float64]
 
+_BLOCKS = 2000
 _BATCH = 2_000_000  # numbers held at once by a batch of replicates: 16 MB an array
 
 
@@ -111,21 +112,25 @@ class ClusterCells:
     def resampled(self, n_replicates: int, rng: np.random.Generator) -> Iterator[Floats]:
         """Yield batches of cell weights, shape (batch, cells), each row of one resample of the clusters.
 
-        O(nonzero entries) time per replicate.
+        More than 2,000 clusters are first put at random into 2,000 blocks of equal numbers, and blocks are resampled:
+        the variance of a sum has the same expectation, and standard errors are known to 1.6 %.
+
+        Notes
+        -----
+        O(nonempty entries) time once, then O(min(clusters, 2000) x cells) per replicate.
         """
         n, cells = self.matrix.shape
-        share = np.full(n, 1.0 / n)
-        transposed = self.matrix.T.tocsr()
-        batch = max(1, _BATCH // max(n, cells))
+        blocks = min(n, _BLOCKS)
+        units = self.matrix
+        if blocks < n:
+            block = rng.permutation(n) % blocks
+            units = sparse.csr_matrix((np.ones(n), (block, np.arange(n))), shape=(blocks, n)) @ units
+        sums = units.toarray() if blocks * cells <= _BATCH else units.tocsr()
+        batch = max(1, _BATCH // max(blocks, cells))
         for start in range(0, n_replicates, batch):
             size = min(batch, n_replicates - start)
-            if n <= 1000:
-                drawn = rng.multinomial(n, share, size=size)
-            else:  # counting uniform draws is faster than one binomial per cluster
-                picks = rng.integers(0, n, size=(size, n))
-                picks += (np.arange(size) * n)[:, None]
-                drawn = np.bincount(picks.ravel(), minlength=size * n).reshape(size, n)
-            yield np.asarray(transposed @ drawn.T.astype(np.float64)).T
+            drawn = rng.multinomial(blocks, np.full(blocks, 1.0 / blocks), size=size).astype(np.float64)
+            yield np.asarray(drawn @ sums)
 
 
 def resampled_weights(

@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import aboveboard.auditing.report  # noqa: F401 - registers the renderers, and loads none of them
 from aboveboard.core.report import Report
 
 if TYPE_CHECKING:

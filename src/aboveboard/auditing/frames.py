@@ -51,7 +51,8 @@ def to_frame(data: Any, what: str) -> pd.DataFrame:
     Raises
     ------
     InputError
-        When it is none of these, has no columns, has two columns of one name, or a column of lists or the like.
+        When it is none of these, has no columns, two columns of one name or a name that is no valid text, or a column
+        of lists or the like.
     """
     if isinstance(data, pd.DataFrame):
         frame = data
@@ -84,6 +85,9 @@ def to_frame(data: Any, what: str) -> pd.DataFrame:
             expected="every column to have a name of its own",
             remedy="Rename or remove the repeated columns",
         )
+    broken = next((name for name in names if not _is_unicode(name)), None)
+    if broken is not None:
+        raise InputError(f"{what} has a column whose name, {broken!r}, is no valid text", remedy="Rename it")
     if names != list(frame.columns):
         frame = frame.set_axis(names, axis=1)
     for name in names:
@@ -141,6 +145,11 @@ def _aligned(series: "pd.Series[Any]", what: str, index: pd.Index | None, index_
             remedy="If row i belongs to row i, reset both with .reset_index(drop=True)",
         )
     return series
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether text can be written to a file: half a surrogate pair cannot."""
+    return not any("\ud800" <= char <= "\udfff" for char in text)
 
 
 def _refuse_nested(series: "pd.Series[Any]", what: str) -> None:

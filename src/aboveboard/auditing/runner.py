@@ -6,7 +6,7 @@ import logging
 import platform
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from importlib import metadata
@@ -186,15 +186,15 @@ def run_checks(
 ) -> Report:
     """Run `checks` over `subject`; an interrupt keeps what has been found and marks the report incomplete."""
     begun = begun or datetime.now(UTC)
-    results: list[_Result] = []
+    ended: dict[str, _Result] = {}
     complete = True
     with progress(len(checks), enabled=show_progress) as bar:
         try:
-            for result in _results(subject, checks, effort, random_state, bar):
-                results.append(result)  # noqa: PERF402 - one by one: what came before an interrupt is kept
+            _run_all(subject, checks, effort, random_state, bar, ended)
         except KeyboardInterrupt:
             complete = False
-            _log.warning("Interrupted after %d of %d checks; what was found is kept.", len(results), len(checks))
+            _log.warning("Interrupted after %d of %d checks; what was found is kept.", len(ended), len(checks))
+    results = [ended[spec.name] for spec in checks if spec.name in ended]
     findings = [_guarded(finding, subject.min_cell) for result in results for finding in result.findings]
     done = {result.name for result in results}
     findings += [
@@ -230,22 +230,30 @@ class _Result:
     seconds: float
 
 
-def _results(
-    subject: Subject, checks: Sequence[CheckSpec], effort: Effort, random_state: int, bar: Progress
-) -> Iterator[_Result]:
+def _run_all(
+    subject: Subject,
+    checks: Sequence[CheckSpec],
+    effort: Effort,
+    random_state: int,
+    bar: Progress,
+    ended: dict[str, _Result],
+) -> None:
+    """Run the checks; each result is put into `ended` as soon as it is there, so that an interrupt loses none."""
+
+    def run(spec: CheckSpec) -> CheckSpec:
+        ended[spec.name] = _run_one(subject, spec, effort, random_state)
+        return spec
+
     if subject.n_jobs in (None, 1):
         for spec in checks:
             bar.step(spec.title)
-            yield _run_one(subject, spec, effort, random_state)
+            run(spec)
         return
     from joblib import Parallel, delayed
 
-    parallel = Parallel(n_jobs=subject.n_jobs, prefer="threads", return_as="generator")
-    for spec, result in zip(
-        checks, parallel(delayed(_run_one)(subject, spec, effort, random_state) for spec in checks), strict=True
-    ):
+    parallel = Parallel(n_jobs=subject.n_jobs, prefer="threads", return_as="generator_unordered")
+    for spec in parallel(delayed(run)(spec) for spec in checks):
         bar.step(spec.title)
-        yield result
 
 
 def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: int) -> _Result:

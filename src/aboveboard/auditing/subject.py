@@ -173,7 +173,7 @@ class Subject:
         digest = hashlib.sha256()
         for frame in (self.X, self.sensitive):
             for name in frame.columns:
-                digest.update(str(name).encode() + b"\x00" + _column_hash(frame[name]))
+                digest.update(str(name).encode("utf-8", "surrogatepass") + b"\x00" + _column_hash(frame[name]))
         for values in (self.y, self.prediction, self.score):
             if values is not None:
                 digest.update(np.ascontiguousarray(values, dtype="float64").tobytes())
@@ -220,12 +220,12 @@ def make_subject(
     notes: list[str] = []
     table = _Columns(frame, notes)
 
-    target = table.series(y, "target", keep=False)
-    weight = _weights(table.series(sample_weight, "weights", keep=False))
-    cluster_column = table.series(clusters, "cluster", keep=False)
-    id_column = table.series(ids, "id", keep=False)
-    predicted = _predictions(predictions, table, y)
-    sensitive = _sensitive(sensitive_features, table, y)
+    target = table.series(y, "target")
+    weight = _weights(table.series(sample_weight, "weights"))
+    cluster_column = table.series(clusters, "cluster")
+    id_column = table.series(ids, "id")
+    predicted = _predictions(predictions, table)
+    sensitive = _sensitive(sensitive_features, table)
     for name in [drop] if isinstance(drop, str) else drop:
         table.use(name, "drop")
     train_frame, train_target = _training_tables(train, y)
@@ -281,27 +281,29 @@ class _Columns:
     def __init__(self, frame: pd.DataFrame, notes: list[str]) -> None:
         self.frame = frame
         self.notes = notes
-        self._used: set[str] = set()
+        self._used: dict[str, str] = {}
 
     def use(self, name: str, role: str) -> "pd.Series[Any]":
-        if name not in self.frame.columns:
-            raise missing_column(name, list(self.frame.columns), role)
-        self._used.add(name)
-        return self.frame[name]
+        """Return a column that is no feature from now on."""
+        column = self.look(name, role)
+        self._used.setdefault(name, role)
+        return column
 
     def look(self, name: str, role: str) -> "pd.Series[Any]":
         if name not in self.frame.columns:
             raise missing_column(name, list(self.frame.columns), role)
+        if self._used.get(name) == "target":
+            raise InputError(f"{name!r} is the target and cannot be the {role} too")
         return self.frame[name]
 
-    def series(self, given: Any, role: str, *, keep: bool) -> Any:
-        """Return a column by name (no feature any more, unless `keep`), or the given values lined up with the rows."""
+    def series(self, given: Any, role: str) -> Any:
+        """Return a column by name, which is no feature any more, or the given values lined up with the rows."""
         if given is None:
             if role == "target":
                 raise InputError("no target was given", expected="the name of a column, or one value per row")
             return None
         if isinstance(given, str):
-            return self.look(given, role) if keep else self.use(given, role)
+            return self.use(given, role)
         return to_series(given, f"the {role}", index=self.frame.index)
 
     def left(self) -> list[str]:
@@ -371,7 +373,7 @@ def _cluster_codes(series: "pd.Series[Any]") -> np.ndarray:
     return codes
 
 
-def _sensitive(given: Any, table: _Columns, y: Any) -> pd.DataFrame:
+def _sensitive(given: Any, table: _Columns) -> pd.DataFrame:
     """Return the sensitive columns as categoricals; names may carry cut points ("age:25,40")."""
     columns: dict[str, pd.Series[Any]] = {}
     empty = pd.DataFrame(index=table.frame.index)
@@ -400,8 +402,6 @@ def _sensitive(given: Any, table: _Columns, y: Any) -> pd.DataFrame:
         name = str(series.name)
         if name in columns:
             raise InputError(f"the sensitive column {name!r} was named twice")
-        if isinstance(y, str) and name == y and series is table.frame[y]:
-            raise InputError(f"{name!r} is the target and cannot be a sensitive column too")
         columns[name], note = group_codes(series, edges=edges)
         if note:
             table.notes.append(note)
@@ -448,19 +448,16 @@ def _named(name: str, table: _Columns) -> tuple["pd.Series[Any]", list[float] | 
     return table.look(column, "sensitive column"), edges
 
 
-def _predictions(given: Any, table: _Columns, y: Any) -> Any:
+def _predictions(given: Any, table: _Columns) -> Any:
     """Return the given predictions as a Series, or as a data frame with one column per class; None without any."""
     if given is None:
         return None
-    names = [given] if isinstance(given, str) else given if isinstance(given, list | tuple) else []
-    if isinstance(y, str) and any(isinstance(name, str) and name == y for name in names):
-        raise InputError(f"{y!r} is the target and cannot be the predictions too")
-    if names and len(set(map(str, names))) < len(names) < len(table.frame) and isinstance(names[0], str):
-        raise InputError("a column of predictions was named twice")
     if isinstance(given, str):
         return table.use(given, "predictions")
     if isinstance(given, Sequence) and given and all(isinstance(name, str) for name in given):
         if len(given) < len(table.frame) and all(name in table.frame.columns for name in given):
+            if len(set(given)) < len(given):
+                raise InputError("a column of predictions was named twice")
             return table.frame.loc[:, [str(table.use(name, "predictions").name) for name in given]]
         if len(given) < len(table.frame):
             unknown = next(name for name in given if name not in table.frame.columns)
@@ -503,21 +500,22 @@ class _Observed:
 
     def labels(self) -> dict[Any, None]:
         """Return every label, in order of appearance; 1, 1.0 and True are one."""
-        values = list(self.target.unique())
+        found = _distinct(self.target)
         if self.train is not None:
-            values += list(self.train.dropna().unique())
+            found |= _distinct(self.train)
         if self._predicts_labels():
-            values += list(self.predicted.dropna().unique())
-        found = dict.fromkeys(value.item() if hasattr(value, "item") else value for value in values)
+            predicted = _distinct(self.predicted)
+            if predicted.keys() & found.keys():  # else they are another kind of answer, refused later
+                found |= predicted
         if isinstance(self.predicted, pd.DataFrame) and self.predicted.shape[1] > len(found):
             found |= dict.fromkeys(_labels_of_columns([str(c) for c in self.predicted.columns], list(found)))
         return found
 
     def _predicts_labels(self) -> bool:
-        """Whether the predictions are labels: said so, or text, or whole numbers as the target's are."""
+        """Whether the predictions may be labels: words, or whole numbers as the target's are."""
         if not isinstance(self.predicted, pd.Series) or self.prediction_type == "score":
             return False
-        if self.prediction_type == "label" or column_kind(self.predicted) != "number":
+        if column_kind(self.predicted) != "number":
             return True
         return column_kind(self.target) in ("number", "boolean") and _is_whole_column(self.predicted)
 
@@ -529,6 +527,11 @@ class _Observed:
             and column_kind(self.predicted) == "number"
             and not _is_whole_column(self.predicted)
         )
+
+
+def _distinct(series: "pd.Series[Any]") -> dict[Any, None]:
+    values = series.dropna().unique()
+    return dict.fromkeys(value.item() if hasattr(value, "item") else value for value in values)
 
 
 def _is_whole_column(series: "pd.Series[Any]") -> bool:
@@ -701,7 +704,9 @@ def _given(
             raise InputError(
                 f"the predictions have the value {unknown!r}, which is no class of the target",
                 expected=", ".join(repr(plain_label(value)) for value in classes),
-                remedy="If they are probabilities, say prediction_type='score' (--prediction-type score)",
+                remedy="Probabilities need one column per class"
+                if task == "multiclass"
+                else "If they are probabilities, say prediction_type='score' (--prediction-type score)",
             )
         if threshold is not None:
             raise InputError("a threshold was given with predictions that are labels", expected="scores")

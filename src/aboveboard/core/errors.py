@@ -24,7 +24,7 @@ class InputError(ValueError):
         if expected:
             parts.append(f"Expected {expected.rstrip('.')}.")
         if remedy:
-            parts.append(remedy.rstrip(".") + ".")
+            parts.append(remedy if remedy.endswith("?") else remedy.rstrip(".") + ".")
         super().__init__(" ".join(parts))
 
 

@@ -37,9 +37,9 @@ class Reference:
     def bibtex(self, key: str | None = None) -> str:
         """Return a BibTeX entry; `key` defaults to first author, year and first long word of the title."""
         fields = {
-            "title": f"{{{self.title}}}",
-            "author": " and ".join(name.strip() for name in self.authors.split(",") if name.strip()),
-            "booktitle": self.venue,
+            "title": f"{{{_escaped(self.title)}}}",
+            "author": " and ".join(_escaped(name.strip()) for name in self.authors.split(",") if name.strip()),
+            "booktitle": _escaped(self.venue),
             "year": str(self.year or ""),
             "doi": self.doi,
             "url": self.url,
@@ -58,3 +58,8 @@ class Reference:
         surname = self.authors.split(",")[0].split()[-1:] or ["anonymous"]
         word = next((w for w in re.findall(r"[A-Za-z]+", self.title) if len(w) > 3), "untitled")
         return re.sub(r"[^a-z0-9]", "", f"{surname[0]}{self.year or ''}{word}".lower())
+
+
+def _escaped(text: str) -> str:
+    """Return text with the characters that TeX reads as commands escaped."""
+    return re.sub(r"(?<!\\)([&%#_])", r"\\\1", text)

@@ -131,8 +131,9 @@ class Report:
     def to_json(self, path: str | Path | None = None) -> str:
         """Return the report as JSON text, and write it to `path` where one is given."""
         text = json.dumps(self.to_dict(), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        text = text.encode("utf-8", "backslashreplace").decode("utf-8")  # a lone surrogate becomes its JSON escape
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         return text
 
     @classmethod
@@ -196,7 +197,7 @@ class Report:
         """Return the report as one self-contained HTML page, and write it to `path` where one is given."""
         text = renderers["html"](self)
         if path is not None:
-            Path(path).write_text(text, encoding="utf-8")
+            Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         return text
 
     def _repr_html_(self) -> str:

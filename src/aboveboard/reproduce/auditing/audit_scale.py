@@ -5,15 +5,14 @@ with and without gaps, whole numbers, categories and booleans, three sensitive c
 that treats the groups a little differently.
 """
 
+import json
 import math
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Collection, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
-from multiprocessing import get_context
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +29,7 @@ _SENSITIVE: Final = {"sex": 2, "age_band": 4, "region": 8}
 _CATEGORIES: Final = 12
 _MISSING: Final = 0.05
 _GB, _MB = 1e9, 1e6
+_CHILD: Final = "from aboveboard.reproduce.auditing.audit_scale import _answer; _answer()"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +145,24 @@ def _measure(sizes: Sequence[_Size], *, shared_process: bool) -> list[_Cost]:
     batches = [list(sizes)] if shared_process else [[size] for size in sizes]
     costs: list[_Cost] = []
     for batch in batches:
-        with ProcessPoolExecutor(max_workers=1, mp_context=get_context("spawn")) as pool:
-            costs += pool.map(_audit_cost, batch)
+        done = subprocess.run(
+            [sys.executable, "-c", _CHILD],
+            input=json.dumps([asdict(size) for size in batch]),
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+        )
+        costs += [_Cost(size, **found) for size, found in zip(batch, json.loads(done.stdout), strict=True)]
     return costs
 
 
-def _audit_cost(size: _Size) -> _Cost:
+def _answer() -> None:
+    """Audit the sizes on standard input, and write what each cost to standard output: the child's whole work."""
+    costs = [_audit_cost(_Size(**size)) for size in json.load(sys.stdin)]
+    sys.stdout.write(json.dumps(costs))
+
+
+def _audit_cost(size: _Size) -> dict[str, float]:
     import aboveboard
 
     table = simulated_table(size.rows, size.columns, random_state=size.seed)
@@ -169,7 +181,7 @@ def _audit_cost(size: _Size) -> _Cost:
     failed = [finding for finding in report.not_run if finding.status == "error"]
     if failed:
         raise RuntimeError(f"the audit is not whole, so its cost means nothing: {failed[0].check}: {failed[0].reason}")
-    return _Cost(size, seconds, _peak_bytes(), len(html.encode()))
+    return {"seconds": seconds, "peak_bytes": _peak_bytes(), "report_bytes": len(html.encode())}
 
 
 def _peak_bytes() -> int:
@@ -194,7 +206,7 @@ def _bundled_criterion() -> Criterion:
         with tempfile.TemporaryDirectory() as folder:
             start = time.perf_counter()
             done = subprocess.run(
-                [sys.executable, "-c", "from aboveboard.cli import main; main()", "audit"],
+                [sys.executable, "-m", "aboveboard", "audit"],
                 cwd=folder,
                 capture_output=True,
                 text=True,
@@ -260,16 +272,17 @@ def _slope(points: Sequence[tuple[int, float]]) -> float:
 
 def _figure(what: str, sizes: Sequence[int], costs: Sequence[_Cost], fixed: str) -> Figure:
     seconds = tuple(round(cost.seconds, 2) for cost in costs)
-    largest = costs[-1]
-    straight = largest.seconds / sizes[-1]
+    each = costs[-1].seconds / sizes[-1]
+    thousands = sizes[-1] >= 10_000
+    x = tuple(size / 1000 if thousands else float(size) for size in sizes)
     return Figure(
         kind="lines",
         title=f"Seconds of an audit against {what} ({fixed})",
-        x_label=what.capitalize(),
+        x_label=f"Thousand {what}" if thousands else what.capitalize(),
         y_label="Seconds",
         series=(
-            Series("measured", tuple(map(float, sizes)), seconds),
-            Series("in proportion", tuple(map(float, sizes)), tuple(round(straight * size, 2) for size in sizes)),
+            Series("measured", x, seconds),
+            Series("in proportion", x, tuple(round(each * size, 2) for size in sizes)),
         ),
         lines=(Line("limit for a million rows", 180.0),) if what == "rows" and sizes[-1] >= 1_000_000 else (),
         alt=(

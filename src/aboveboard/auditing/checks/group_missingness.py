@@ -1,0 +1,199 @@
+"""Whether values are missing more often for some groups than for the others.
+
+Each group is compared with all other rows (or with the reference group), feature by feature, with Newcombe's intervals
+at a level that allows for all comparisons of the attribute at once (Šidák).
+
+References
+----------
+Z. Šidák, "Rectangular confidence regions for the means of multivariate normal distributions", JASA 62, 1967.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aboveboard._stats.intervals import critical_z, newcombe
+from aboveboard.auditing.disclosure import withhold_parts
+from aboveboard.auditing.estimates import Rate, Rows, percent
+from aboveboard.auditing.subject import Subject
+from aboveboard.auditing.suites import Effort
+from aboveboard.core.finding import Cell, Column, Figure, Finding, Interval, Line, Series, Severity, Table
+
+__all__ = ["check"]
+
+_COMMON: Final[dict[str, Any]] = {"check": "group_missingness", "area": "data"}
+_SHOWN: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class _Comparison:
+    column: str
+    group: str
+    mine: Rate
+    other: Rate
+    difference: float
+    interval: Interval
+
+    def verdict(self, limit: float) -> str:
+        if self.interval.low > limit or self.interval.high < -limit:
+            return "beyond"
+        return "within" if -limit <= self.interval.low and self.interval.high <= limit else "open"
+
+
+def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Finding]:  # noqa: ARG001 - one suite signature
+    """Compare how often each feature is missing between groups.
+
+    Returns
+    -------
+    list of Finding
+        ``group_missingness/<attribute>``, one for each sensitive column.
+
+    Notes
+    -----
+    O(n) time for each feature with missing values and each attribute.
+    """
+    missing = {str(name): subject.X[name].isna().to_numpy() for name in subject.X.columns}
+    missing = {name: mask for name, mask in missing.items() if mask.any()}
+    rows = Rows.of(subject)
+    return [_attribute_finding(subject, str(name), missing, rows) for name in subject.sensitive.columns]
+
+
+def _attribute_finding(subject: Subject, attribute: str, missing: dict[str, NDArray[np.bool_]], rows: Rows) -> Finding:
+    finding_id = f"group_missingness/{attribute}"
+    column = subject.sensitive[attribute]
+    codes = column.cat.codes.to_numpy()
+    groups = [str(group) for group in column.cat.categories]
+    features = {name: mask for name, mask in missing.items() if name != attribute}
+    if not features:
+        return Finding(
+            id=finding_id, statement=f"{attribute}: no feature has missing values.", n=len(subject), **_COMMON
+        )
+    comparisons = _comparisons(subject, attribute, codes, groups, features, rows)
+    if not comparisons:
+        return Finding(
+            id=finding_id,
+            statement=f"{attribute}: there are no two groups with {subject.min_cell} rows to compare.",
+            status="inconclusive",
+            n=len(subject),
+            **_COMMON,
+        )
+    limit = subject.limits["group_missingness.difference"]
+    order = {"beyond": 0, "open": 1, "within": 2}
+    comparisons.sort(key=lambda c: (order[c.verdict(limit.value)], -abs(c.difference)))
+    worst = comparisons[0]
+    verdict = worst.verdict(limit.value)
+    severity: Severity = "warn" if verdict == "beyond" else "ok"
+    more = "more" if worst.difference >= 0 else "less"
+    against = subject.reference_groups.get(attribute)
+    whom = f"in {against}" if against is not None else "elsewhere"
+    low, high = 100 * worst.interval.low, 100 * worst.interval.high
+    statement = (
+        f"{attribute}: {worst.column!r} is missing {more} often for {worst.group}, {percent(worst.mine.value)} against "
+        f"{percent(worst.other.value)} {whom}: a difference of {100 * worst.difference:.1f} points "
+        f"(simultaneous 95 % interval {low:.1f} to {high:.1f})."
+    )
+    affected = len({c.column for c in comparisons if c.verdict(limit.value) == "beyond"})
+    if affected > 1:
+        statement += f" So it is, for one group or another, with {affected - 1} more of {len(features)} columns."
+    return Finding(
+        id=finding_id,
+        statement=statement,
+        severity=severity,
+        status="inconclusive" if verdict == "open" else "ran",
+        reason={
+            "beyond": "The whole interval lies beyond the limit.",
+            "open": "The rows are too few to tell whether all differences are within the limit.",
+            "within": "All intervals lie within the limit.",
+        }[verdict],
+        value=worst.difference,
+        interval=worst.interval,
+        limit=limit.value,
+        limit_source=limit.source,
+        group=f"{attribute}={worst.group}",
+        n=worst.mine.n,
+        evidence=(
+            _table(subject, attribute, comparisons),
+            _figure(attribute, comparisons, limit.value),
+        ),
+        **_COMMON,
+    )
+
+
+def _comparisons(
+    subject: Subject,
+    attribute: str,
+    codes: NDArray[Any],
+    groups: list[str],
+    features: dict[str, NDArray[np.bool_]],
+    rows: Rows,
+) -> list[_Comparison]:
+    reference = subject.reference_groups.get(attribute)
+    withheld = withhold_parts(np.bincount(codes, minlength=len(groups)), subject.min_cell).all
+    pairs = []
+    for code, group in enumerate(groups):
+        mine = codes == code
+        other = ~mine if reference is None else codes == groups.index(reference)
+        if group == reference or withheld[code] or min(mine.sum(), other.sum()) < subject.min_cell:
+            continue
+        pairs.append((group, mine, other))
+    if reference is None and len(pairs) == 2 and len(groups) == 2:
+        pairs = pairs[:1]  # the two say the same
+    family = max(len(pairs) * len(features), 1)
+    z = critical_z(0.95 ** (1 / family))
+    out = []
+    for name, mask in features.items():
+        for group, mine, other in pairs:
+            first, second = rows.rate(mask, mine), rows.rate(mask, other)
+            if not (np.isfinite(first.value) and np.isfinite(second.value)):
+                continue
+            low, high = newcombe(first.value, first.effective_n, second.value, second.effective_n, z=z)
+            difference = first.value - second.value
+            interval = Interval(
+                min(float(low), difference), max(float(high), difference), method="Newcombe, Šidák", simultaneous=True
+            )
+            out.append(_Comparison(name, group, first, second, difference, interval))
+    return out
+
+
+def _table(subject: Subject, attribute: str, comparisons: list[_Comparison]) -> Table:
+    rows: tuple[tuple[Cell, ...], ...] = tuple(
+        (c.column, c.group, c.mine.n, c.mine.value, c.other.value, c.difference, (c.interval.low, c.interval.high))
+        for c in comparisons[:_SHOWN]
+    )
+    against = subject.reference_groups.get(attribute, "all others")
+    columns = (
+        Column("column", "text"),
+        Column("group", "text"),
+        Column("n", "count", "rows of the group"),
+        Column("missing", "percent"),
+        Column(f"missing in {against}", "percent"),
+        Column("difference", "percent"),
+        Column("simultaneous 95 % interval", "interval"),
+    )
+    left = len(comparisons) - len(rows)
+    note = f"{left} comparisons with smaller differences are left out." if left > 0 else ""
+    return Table(f"Missing values by {attribute}", columns, rows, note=note)
+
+
+def _figure(attribute: str, comparisons: list[_Comparison], limit: float) -> Figure:
+    shown = comparisons[:_SHOWN]
+    series = Series(
+        "difference",
+        tuple(f"{c.column}: {c.group}" for c in shown),
+        tuple(c.difference for c in shown),
+        tuple(c.interval.low for c in shown),
+        tuple(c.interval.high for c in shown),
+    )
+    first = shown[0]
+    return Figure(
+        "intervals",
+        f"Missing values by {attribute}: difference from the others",
+        "column and group",
+        "difference of shares missing",
+        (series,),
+        (Line("no difference", 0.0), Line("limit", limit), Line("limit", -limit)),
+        alt=f"The largest is {first.column} for {first.group}: {100 * first.difference:.1f} points.",
+        percent=True,
+    )

@@ -1,0 +1,218 @@
+"""The options of an audit: from ``audit.toml``, from the command line, and checked before any work.
+
+Loads neither NumPy nor pandas, so that a usage error is told at once.
+"""
+
+import tomllib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from datetime import date
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from aboveboard.auditing.suites import EFFORTS, Effort
+from aboveboard.core.errors import InputError
+
+__all__ = ["FAIL_ON", "FORMATS", "KINDS", "TASKS", "Options", "read_config"]
+
+TASKS: Final = ("auto", "binary", "multiclass", "regression")
+FAIL_ON: Final = ("note", "warn", "fail")
+FORMATS: Final = ("table", "json", "markdown", "github", "junit", "sarif")
+KINDS: Final = ("number", "category", "text", "boolean", "datetime")
+_PREDICTION_TYPES: Final = ("score", "label")
+
+
+def _read_by(read: Callable[[str, Any, Path], Any]) -> dict[str, Any]:
+    """Return the metadata of an option: how its value in the config is read."""
+    return {"read": read}
+
+
+def _wrong(name: str, value: Any, expected: str) -> InputError:
+    return InputError(f"{name} is {value!r} in the config", expected=expected)
+
+
+def _text(name: str, value: Any, _: Path) -> str:
+    if not isinstance(value, str) or not value:
+        raise _wrong(name, value, "text")
+    return value
+
+
+def _label(name: str, value: Any, _: Path) -> str:
+    if not isinstance(value, str | int | float):
+        raise _wrong(name, value, "a label: text, a number, true or false")
+    return str(value)
+
+
+def _path(name: str, value: Any, folder: Path) -> Path:
+    return folder / _text(name, value, folder)
+
+
+def _texts(name: str, value: Any, folder: Path) -> tuple[str, ...]:
+    if isinstance(value, str):
+        value = [value]
+    if not isinstance(value, list):
+        raise _wrong(name, value, "text, or a list of texts")
+    return tuple(_text(name, item, folder) for item in value)
+
+
+def _flag(name: str, value: Any, _: Path) -> bool:
+    if not isinstance(value, bool):
+        raise _wrong(name, value, "true or false")
+    return value
+
+
+def _whole(name: str, value: Any, _: Path) -> int:
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise _wrong(name, value, "a whole number")
+    return value
+
+
+def _number(name: str, value: Any, _: Path) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise _wrong(name, value, "a number")
+    return value
+
+
+def _one_of(*allowed: str) -> Callable[[str, Any, Path], str]:
+    def read(name: str, value: Any, _: Path) -> str:
+        if value not in allowed:
+            near = get_close_matches(str(value), allowed, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise _wrong(name, value, ", ".join(allowed) + hint)
+        return str(value)
+
+    return read
+
+
+def _table_of(read: Callable[[str, Any, Path], Any]) -> Callable[[str, Any, Path], dict[str, Any]]:
+    def read_table(name: str, value: Any, folder: Path) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise _wrong(name, value, f"a table: [{name}]")
+        return {key: read(f"{name}.{key}", item, folder) for key, item in value.items()}
+
+    return read_table
+
+
+def _acceptances(name: str, value: Any, folder: Path) -> tuple[dict[str, Any], ...]:
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
+        raise _wrong(name, value, "tables: [[accept]] with id, reason and perhaps expires")
+    for entry in value:
+        for key in entry:
+            if key not in ("id", "reason", "expires"):
+                raise _unknown(key, ("id", "reason", "expires"), "an [[accept]] table")
+        for key in ("id", "reason"):
+            _text(f"accept.{key}", entry.get(key), folder)
+        if not isinstance(entry.get("expires"), date | str | None):
+            raise _wrong("accept.expires", entry["expires"], "a date, such as 2027-01-31")
+    return tuple(dict(entry) for entry in value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """Everything that ``aboveboard audit`` can be told; a name in the config is that of the field, with hyphens.
+
+    Parameters
+    ----------
+    data, train, baseline : Path, optional
+    target, prediction_type, positive, threshold, weight, id, cluster, task, effort, jobs, seed, min_cell :
+        As the parameters of `aboveboard.audit` (weight, id and cluster are column names).
+    predictions, sensitive, drop, only, skip : tuple of str
+    reference_group : dict of str to str
+    limits : dict of str to float
+    types : dict of str to {"number", "category", "text", "boolean", "datetime"}
+    accept : tuple of dict
+        Findings that somebody accepted: id, reason, expires.
+    fail_on : {"note", "warn", "fail"}
+    strict : bool
+        Inconclusive and skipped checks count against the exit status.
+    out : Path
+    force : bool
+        Write into a folder that holds other files.
+    format : {"table", "json", "markdown", "github", "junit", "sarif"}
+    """
+
+    data: Path | None = field(default=None, metadata=_read_by(_path))
+    target: str | None = field(default=None, metadata=_read_by(_text))
+    predictions: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
+    prediction_type: Literal["score", "label"] | None = field(
+        default=None, metadata=_read_by(_one_of(*_PREDICTION_TYPES))
+    )
+    sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
+    train: Path | None = field(default=None, metadata=_read_by(_path))
+    task: Literal["auto", "binary", "multiclass", "regression"] = field(
+        default="auto", metadata=_read_by(_one_of(*TASKS))
+    )
+    positive: str | None = field(default=None, metadata=_read_by(_label))
+    threshold: float | None = field(default=None, metadata=_read_by(_number))
+    drop: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
+    weight: str | None = field(default=None, metadata=_read_by(_text))
+    id: str | None = field(default=None, metadata=_read_by(_text))
+    cluster: str | None = field(default=None, metadata=_read_by(_text))
+    reference_group: dict[str, str] = field(default_factory=dict, metadata=_read_by(_table_of(_label)))
+    only: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
+    skip: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
+    effort: Effort = field(default="standard", metadata=_read_by(_one_of(*EFFORTS)))
+    fail_on: Literal["note", "warn", "fail"] = field(default="fail", metadata=_read_by(_one_of(*FAIL_ON)))
+    strict: bool = field(default=False, metadata=_read_by(_flag))
+    baseline: Path | None = field(default=None, metadata=_read_by(_path))
+    accept: tuple[dict[str, Any], ...] = field(default=(), metadata=_read_by(_acceptances))
+    limits: dict[str, float] = field(default_factory=dict, metadata=_read_by(_table_of(_number)))
+    types: dict[str, str] = field(default_factory=dict, metadata=_read_by(_table_of(_one_of(*KINDS))))
+    min_cell: int = field(default=10, metadata=_read_by(_whole))
+    jobs: int | None = field(default=None, metadata=_read_by(_whole))
+    out: Path = field(default=Path("aboveboard-report"), metadata=_read_by(_path))
+    force: bool = field(default=False, metadata=_read_by(_flag))
+    format: str = field(default="table", metadata=_read_by(_one_of(*FORMATS)))
+    seed: int = field(default=0, metadata=_read_by(_whole))
+
+    def merged(self, given: Mapping[str, Any]) -> "Options":
+        """Return these options under those that were `given` on the command line.
+
+        What was not given (None, or empty) leaves an option as it is. A list replaces the list of the config; limits
+        and reference groups are joined, entry by entry.
+        """
+        changes = {name: value for name, value in given.items() if value is not None and value not in ((), {})}
+        for name in ("limits", "reference_group"):
+            if name in changes:
+                changes[name] = {**getattr(self, name), **changes[name]}
+        return replace(self, **changes)
+
+
+def read_config(path: str | Path) -> Options:
+    """Read the options in a TOML file; paths in it are relative to its folder.
+
+    Raises
+    ------
+    InputError
+        When the file cannot be read, is no TOML, has an unknown key (the nearest is named) or a value of another kind.
+    """
+    path = Path(path)
+    try:
+        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"the config {path.name!r} cannot be read ({error.strerror or error})") from error
+    except (ValueError, RecursionError) as error:  # no TOML, or no UTF-8
+        raise InputError(
+            f"the config {path.name!r} is no TOML ({error})",
+            expected="lines such as: target = 'income'",
+        ) from error
+    options = {f.name: f for f in fields(Options)}
+    values: dict[str, Any] = {}
+    for key, value in data.items():
+        name = key.replace("-", "_")
+        if name not in options:
+            raise _unknown(key, [option.replace("_", "-") for option in options], "the config")
+        if name in values:
+            raise InputError(f"{key!r} stands in the config twice, with a hyphen and with an underscore")
+        values[name] = options[name].metadata["read"](key, value, path.parent)
+    return Options(**values)
+
+
+def _unknown(key: str, known: Any, where: str) -> InputError:
+    near = get_close_matches(key, list(known), n=1, cutoff=0.5)
+    return InputError(
+        f"{where} has an unknown key {key!r}",
+        expected=", ".join(known),
+        remedy=f"Did you mean {near[0]!r}?" if near else "",
+    )

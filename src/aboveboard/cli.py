@@ -1,0 +1,698 @@
+"""The command line: audit, methods, reproduce, data and cite.
+
+Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
+Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import signal
+import sys
+import textwrap
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from aboveboard import __version__
+from aboveboard.auditing import gate
+from aboveboard.auditing.config import FAIL_ON, FORMATS, TASKS, Options, read_config
+from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
+from aboveboard.core.errors import InputError, MissingExtra, ModelError
+
+if TYPE_CHECKING:
+    from aboveboard.core.catalogue import Method
+    from aboveboard.core.report import Report
+    from aboveboard.reproduce import Outcome, Scale
+
+__all__ = ["main"]
+
+_TERMINATED: Final = 128 + int(signal.SIGTERM)
+_NEEDS_DATA: Final = (
+    "target", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
+    "prediction_type", "threshold", "reference_group",
+)  # fmt: skip
+
+
+# --- the program: errors, interrupts, what goes where -----------------------------------------------------------------
+
+
+class _Program(click.Group):
+    """Turns every error into one message and an exit status."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        verbose = bool(ctx.params.get("verbose"))
+        for stream in (sys.stdout, sys.stderr):
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(errors="backslashreplace")
+        try:
+            with _terminated_as_interrupted() as signals, _logged(verbose=verbose):
+                try:
+                    return super().invoke(ctx)
+                except click.exceptions.Exit as stop:
+                    if signals and stop.exit_code == gate.INTERRUPTED:
+                        ctx.exit(_TERMINATED)
+                    raise
+                except (click.ClickException, click.Abort):
+                    raise
+                except BrokenPipeError:
+                    _silence_stdout()
+                    ctx.exit(gate.PASSED)
+                except (InputError, MissingExtra) as error:
+                    self._stop(ctx, f"Error: {error}", gate.USAGE, verbose=verbose)
+                except ModelError as error:
+                    text = str(error)
+                    self._stop(ctx, f"Error: {text[:1].upper()}{text[1:]}.", gate.MODEL, verbose=verbose)
+                except MemoryError:
+                    self._stop(ctx, "Error: not enough memory.", gate.ERROR, verbose=verbose)
+                except Exception as error:
+                    first = (str(error).strip().splitlines() or [""])[0][:300]
+                    self._stop(
+                        ctx,
+                        f"Internal error: {type(error).__name__}: {first}\n"
+                        "This is a fault of aboveboard, not of your data. Please report it to the issue tracker of "
+                        "the project, with what 'aboveboard -v ...' prints.",
+                        gate.ERROR,
+                        verbose=verbose,
+                    )
+        except _Terminated:
+            _complain("Terminated. Nothing was written.")
+            ctx.exit(_TERMINATED)
+        except KeyboardInterrupt:
+            _complain("Interrupted. Nothing was written.")
+            ctx.exit(gate.INTERRUPTED)
+
+    def _stop(self, ctx: click.Context, message: str, status: int, *, verbose: bool) -> None:
+        if verbose:
+            import traceback
+
+            click.echo(traceback.format_exc(), err=True, nl=False)
+        _complain(message)
+        ctx.exit(status)
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM: treated as Ctrl-C, so that what was found is kept."""
+
+
+@contextlib.contextmanager
+def _terminated_as_interrupted() -> Iterator[list[int]]:
+    """Raise `_Terminated` on SIGTERM; the list that is given holds the signals that came."""
+    signals: list[int] = []
+
+    def stop(number: int, _: object) -> None:
+        signals.append(number)
+        raise _Terminated
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not in the main thread
+        yield signals
+        return
+    try:
+        yield signals
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextlib.contextmanager
+def _logged(*, verbose: bool) -> Iterator[None]:
+    """Show what the library logs, and warnings, as plain lines; tracebacks only when they were asked for."""
+
+    class Lines(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            _complain(record.getMessage())
+            if verbose and record.exc_info:
+                click.echo(logging.Formatter().formatException(record.exc_info), err=True)
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,  # noqa: ARG001 - no path is shown
+        lineno: int,  # noqa: ARG001
+        file: Any = None,  # noqa: ARG001
+        line: str | None = None,  # noqa: ARG001
+    ) -> None:
+        _complain(f"Warning: {' '.join(str(message).split())} ({category.__name__})")
+
+    logger, handler = logging.getLogger("aboveboard"), Lines(logging.WARNING)
+    logger.addHandler(handler)
+    propagated, logger.propagate = logger.propagate, False
+    try:
+        with warnings.catch_warnings():
+            if not verbose:
+                warnings.showwarning = show
+            yield
+    finally:
+        logger.removeHandler(handler)
+        logger.propagate = propagated
+
+
+def _complain(text: str) -> None:
+    with contextlib.suppress(OSError):
+        click.echo(_clean(text), err=True)
+
+
+def _say(text: str = "") -> None:
+    """Print a result; where nobody reads any more, stay quiet and go on."""
+    try:
+        click.echo(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+    except OSError as error:
+        if error.errno not in (errno.EPIPE, errno.EINVAL):
+            raise
+        _silence_stdout()
+
+
+def _silence_stdout() -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+
+
+def _clean(text: str) -> str:
+    """Return text without anything that could steer a terminal."""
+    return "".join(char if char == "\n" or char.isprintable() else ascii(char)[1:-1] for char in text)
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+class _SectionOption(click.Option):
+    """An option that stands in a section of the help."""
+
+    def __init__(self, *args: Any, section: str = "Options", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.section = section
+
+
+class _SectionCommand(click.Command):
+    """A command whose options are listed in sections, with text for the end that keeps its lines."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx) if isinstance(parameter, click.Option) else None
+            if record is not None:
+                sections.setdefault(getattr(parameter, "section", "Other"), []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records, col_max=34)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+        if self.epilog:
+            formatter.write_paragraph()
+            formatter.write(textwrap.dedent(self.epilog).strip("\n") + "\n")
+
+
+def _option(section: str, *names: str, **attributes: Any) -> Callable[[Any], Any]:
+    return click.option(*names, cls=_SectionOption, section=section, **attributes)
+
+
+# --- values of options ------------------------------------------------------------------------------------------------
+
+
+def _pairs(what: str) -> Callable[[click.Context, click.Parameter, tuple[str, ...]], dict[str, str]]:
+    """Return a callback that reads NAME=VALUE, given several times."""
+
+    def read(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+        pairs = {}
+        for value in values:
+            name, equals, rest = value.partition("=")
+            if not (name and equals and rest):
+                raise click.BadParameter(f"{value!r} is not of the form {what}")
+            if name in pairs:
+                raise click.BadParameter(f"{name!r} is given twice")
+            pairs[name] = rest
+        return pairs
+
+    return read
+
+
+def _limit_pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
+    limits = {}
+    for name, text in _pairs("CHECK=VALUE")(ctx, parameter, values).items():
+        try:
+            limits[name] = float(text)
+        except ValueError:
+            raise click.BadParameter(f"{text!r}, the limit of {name}, is no number") from None
+    return limits
+
+
+def _listed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Read names that are given several times, or split by commas."""
+    return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
+
+
+def _model_file(_: click.Context, __: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        raise InputError(
+            f"model files ({Path(value).name!r}) cannot be read by this version; a later release brings --model",
+            remedy="Audit the model from Python, aboveboard.audit(model, X, y, ...), or add its predictions to the "
+            "table and name their column: --predictions COLUMN",
+        )
+
+
+def _not_nothing(_: click.Context, __: click.Parameter, value: Any) -> Any:
+    for item in value if isinstance(value, tuple) else (value,):
+        if item == "":
+            raise click.BadParameter("a name must not be empty")
+    return value
+
+
+# --- aboveboard -------------------------------------------------------------------------------------------------------
+
+
+@click.group(
+    cls=_Program,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="'aboveboard COMMAND --help' tells more. Without DATA, 'aboveboard audit' audits a bundled example.",
+)
+@click.version_option(__version__, prog_name="aboveboard", message="%(prog)s %(version)s")
+@click.option("-v", "--verbose", is_flag=True, help="Show tracebacks.")
+def main(verbose: bool) -> None:
+    """Audit a machine-learning model: what is wrong, how sure is that, and what to do about it."""
+
+
+_AUDIT_EPILOG = """
+Examples:
+  aboveboard audit
+      the bundled example: a boosted model on UCI Adult
+  aboveboard audit test.csv --target income --predictions p --sensitive sex --sensitive age:25,40,60
+      scores that are already in the table
+  aboveboard audit test.parquet --target y --predictions p_a --predictions p_b --predictions p_c
+      one column of scores per class
+  aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
+      in a pipeline: only what is new or worse than in an earlier report fails
+
+Exit status:
+  0  nothing at or above --fail-on     3  the model crashed, hung or ran out of memory
+  1  something is                      4  a check failed to run, or an internal error
+  2  bad input or usage                130  interrupted; what was found is kept
+"""
+
+_DATA = "Data"
+_READ = "How the data are read"
+_CHECKS = "Checks"
+_GATE = "Exit status"
+_OUT = "Output"
+
+
+@main.command(cls=_SectionCommand, epilog=_AUDIT_EPILOG, short_help="Audit predictions, or the bundled example.")
+@click.argument("data", required=False, type=click.Path(path_type=Path))
+@_option(_DATA, "--target", metavar="COLUMN", callback=_not_nothing, help="The known answers.")
+@_option(_DATA, "--predictions", metavar="COLUMN", multiple=True, callback=_not_nothing,
+         help="Scores, labels or numbers; once per class for several classes.")  # fmt: skip
+@_option(_DATA, "--sensitive", metavar="COLUMN[:CUTS]", multiple=True, callback=_not_nothing,
+         help="Groups to compare, such as sex or age:25,40,60; may be repeated.")  # fmt: skip
+@_option(_DATA, "--train", metavar="FILE", type=click.Path(path_type=Path), help="The training rows, with the target.")
+@_option(_DATA, "--weight", metavar="COLUMN", callback=_not_nothing, help="Weights of the rows.")
+@_option(_DATA, "--id", metavar="COLUMN", callback=_not_nothing, help="Record ids: no feature, and never shown.")
+@_option(_DATA, "--cluster", metavar="COLUMN", callback=_not_nothing,
+         help="What rows belong to one person; intervals resample these.")  # fmt: skip
+@_option(_DATA, "--drop", metavar="COLUMN", multiple=True, callback=_not_nothing,
+         help="No feature either; may be repeated.")  # fmt: skip
+@_option(_DATA, "--model", metavar="FILE", expose_value=False, callback=_model_file,
+         help="Not yet: model files come with a later release.")  # fmt: skip
+@_option(_DATA, "--config", metavar="FILE", type=click.Path(path_type=Path),
+         help="Options, types and accepted findings in a TOML file; the command line wins.")  # fmt: skip
+@_option(_READ, "--task", type=click.Choice(TASKS), help="Default: auto, as the target's values suggest.")
+@_option(_READ, "--positive", metavar="LABEL", callback=_not_nothing, help="The label that counts as 1.")
+@_option(_READ, "--prediction-type", type=click.Choice(["score", "label"]), help="Default: as the values suggest.")
+@_option(_READ, "--threshold", type=float, help="Scores at or above it predict the positive class. Default: 0.5.")
+@_option(_READ, "--reference-group", metavar="COLUMN=GROUP", multiple=True, callback=_pairs("COLUMN=GROUP"),
+         help="What the other groups are compared with; may be repeated. Default: everybody.")  # fmt: skip
+@_option(_CHECKS, "--only", metavar="CHECK|AREA", multiple=True, callback=_listed, help="Run these.")
+@_option(_CHECKS, "--skip", metavar="CHECK|AREA", multiple=True, callback=_listed, help="Leave these out.")
+@_option(_CHECKS, "--list-checks", is_flag=True, help="List the checks with their limits, and stop.")
+@_option(_CHECKS, "--effort", type=click.Choice(EFFORTS), help="How many rows heavy checks see. Default: standard.")
+@_option(_CHECKS, "--limit", "limits", metavar="CHECK=VALUE", multiple=True, callback=_limit_pairs,
+         help="A limit of your own; may be repeated.")  # fmt: skip
+@_option(_CHECKS, "--min-cell", type=int, metavar="N", help="Show nothing about fewer than N people. Default: 10.")
+@_option(_CHECKS, "--jobs", type=int, metavar="N", help="Checks that run at once; -1 for all cores. Default: 1.")
+@_option(_CHECKS, "--seed", type=int, metavar="N", help="Same seed and data, same report. Default: 0.")
+@_option(_GATE, "--fail-on", type=click.Choice(FAIL_ON), help="The least severity that counts. Default: fail.")
+@_option(_GATE, "--strict/--no-strict", default=None, help="Inconclusive and skipped checks count too.")
+@_option(_GATE, "--baseline", metavar="REPORT.JSON", type=click.Path(path_type=Path),
+         help="Only findings that are new or worse than in this report count.")  # fmt: skip
+@_option(_OUT, "--out", metavar="FOLDER", type=click.Path(path_type=Path),
+         help="For index.html and report.json. Default: aboveboard-report.")  # fmt: skip
+@_option(_OUT, "--force/--no-force", default=None, help="Write into a folder with other files; they stay.")
+@_option(_OUT, "--format", type=click.Choice(FORMATS), help="What is printed. Default: table.")
+@click.pass_context
+def audit(ctx: click.Context, /, config: Path | None, list_checks: bool, **given: Any) -> None:
+    """Audit a model's predictions in DATA (CSV, Parquet, Feather or Arrow), or the bundled example without DATA."""
+    if list_checks:
+        _list_checks()
+        return
+    options = (Options() if config is None else read_config(config)).merged(given)
+    ctx.exit(_audit(options))
+
+
+def _list_checks() -> None:
+    from aboveboard.auditing.limits import Limits
+
+    limits = Limits()
+    for area, title in AREAS.items():
+        _say(click.style(f"{title} ({area})", bold=True))
+        for spec in TABULAR:
+            if spec.area != area:
+                continue
+            _say(f"  {spec.name}")
+            _say(textwrap.fill(spec.question, 96, initial_indent="      ", subsequent_indent="      "))
+            asks = ["for " + ", ".join(sorted(spec.tasks))] + [f"needs {need}" for need in sorted(spec.needs)]
+            caps = [f"{cap:,} rows at {effort}" for effort in EFFORTS if (cap := spec.rows(effort)) is not None]
+            _say(f"      {'; '.join([*asks, f'cost {spec.cost}', *caps])}")
+            for limit in limits.of(spec.name):
+                _say(f"      limit {limit.name} = {limit.value:g} {limit.unit}".rstrip())
+    _say()
+    _say("Name checks or areas with --only and --skip, and limits with --limit NAME=VALUE.")
+
+
+def _audit(options: Options) -> int:
+    """Run an audit, print and write its report, and return the exit status."""
+    from aboveboard.auditing.limits import Limits
+    from aboveboard.auditing.output import check_folder, write_report
+    from aboveboard.core.report import Report
+
+    _refuse_early(options)
+    Limits(options.limits)
+    select(options.only, options.skip)
+    check_folder(options.out, force=options.force)
+    baseline = None if options.baseline is None else Report.from_json(options.baseline)
+    try:
+        report = _example_report(options) if options.data is None else _data_report(options)
+    except KeyboardInterrupt:
+        _complain("Interrupted before a check had ended; nothing was written.")
+        return gate.INTERRUPTED
+    verdict = gate.judge(report, fail_on=options.fail_on, strict=options.strict, baseline=baseline)
+    write_report(report, options.out, force=options.force)
+    for note in (*report.notes, *verdict.notes):
+        _complain(f"Note: {note}")
+    _print_report(report, options)
+    if not report.complete:
+        _complain(f"Interrupted: the report in {options.out} holds what had been found until then.")
+    elif verdict.status != gate.PASSED:
+        _complain(_why_it_fails(verdict, options))
+    return verdict.status
+
+
+def _refuse_early(options: Options) -> None:
+    if options.data is None:
+        given = [name for name in _NEEDS_DATA if getattr(options, name)]
+        if given:
+            name = given[0].replace("_", "-")
+            raise InputError(
+                f"{'[types]' if name == 'types' else '--' + name} was given and no DATA",
+                expected="a file with the table, or none of these options for the bundled example",
+            )
+    else:
+        for name in ("target", "predictions"):
+            if not getattr(options, name):
+                raise InputError(
+                    f"no --{name} was given",
+                    expected=f"--{name} COLUMN, one of the columns of {options.data.name!r}",
+                    remedy="See: aboveboard audit --help",
+                )
+    if options.seed < 0:
+        raise InputError(f"the seed is {options.seed}", expected="a whole number, 0 or more")
+
+
+def _common(options: Options) -> dict[str, Any]:
+    return {
+        "only": options.only,
+        "skip": options.skip,
+        "effort": options.effort,
+        "limits": options.limits,
+        "accept": options.accept,
+        "min_cell": options.min_cell,
+        "n_jobs": options.jobs,
+        "random_state": options.seed,
+    }
+
+
+def _example_report(options: Options) -> "Report":
+    from aboveboard.auditing.example import EXAMPLE_SENSITIVE, bundled_example
+    from aboveboard.auditing.runner import audit as run_audit
+
+    _complain("No DATA was given, so the bundled example is audited: a boosted model on UCI Adult.")
+    example = bundled_example(random_state=options.seed)
+    return run_audit(
+        example.model,
+        example.X,
+        example.y.rename("income"),
+        sensitive_features=list(EXAMPLE_SENSITIVE),
+        train=(example.X_train, example.y_train),
+        **_common(options),
+    )
+
+
+def _data_report(options: Options) -> "Report":
+    from dataclasses import replace
+
+    from aboveboard.auditing.frames import missing_column
+    from aboveboard.auditing.reading import read_table
+    from aboveboard.auditing.runner import audit as run_audit
+
+    assert options.data is not None
+    types: Mapping[str, Any] = options.types
+    train = None if options.train is None else read_table(options.train, what="the training data", types=types)
+    table = read_table(options.data, types=types, like=train)
+    for name in types:
+        if name not in table.frame.columns:
+            raise missing_column(name, list(table.frame.columns), "[types] table of the config")
+    report = run_audit(
+        None,
+        table.frame,
+        options.target,
+        predictions=options.predictions[0] if len(options.predictions) == 1 else list(options.predictions),
+        prediction_type=options.prediction_type,
+        sensitive_features=list(options.sensitive),
+        train=None if train is None else train.frame,
+        task=options.task,
+        positive=options.positive,
+        threshold=options.threshold,
+        sample_weight=options.weight,
+        clusters=options.cluster,
+        ids=options.id,
+        drop=options.drop,
+        reference_group=options.reference_group,
+        **_common(options),
+    )
+    read_notes = tuple(dict.fromkeys((*(train.notes if train else ()), *table.notes)))
+    return replace(report, notes=(*read_notes, *report.notes))
+
+
+def _print_report(report: "Report", options: Options) -> None:
+    files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
+    if options.format != "table" and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")  # read by programs, which expect it whatever the terminal shows
+    if options.format == "json":
+        _say(report.to_json().rstrip("\n"))
+    elif options.format == "table":
+        from rich.console import Console
+
+        from aboveboard.auditing.report import print_report
+
+        on_terminal = sys.stdout.isatty()
+        plain: dict[str, Any] = {"width": 100, "color_system": None, "force_terminal": False}
+        console = Console(file=sys.stdout, **({} if on_terminal else plain))
+        try:
+            print_report(report, console, files=files)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            _silence_stdout()
+    else:
+        from aboveboard.core.report import renderers
+
+        _say(renderers[options.format](report).rstrip("\n"))
+    if options.format != "table":
+        for name, place in files.items():
+            _complain(f"{name}: {place}")
+
+
+def _why_it_fails(verdict: gate.Verdict, options: Options) -> str:
+    if verdict.status == gate.ERROR:
+        return "Exit status 4: not every check ran, so the report is not complete."
+    ids = [finding.id for finding in verdict.counted]
+    shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+    strict = ", strict" if options.strict else ""
+    return f"Exit status 1 (fail on {options.fail_on}{strict}): {shown}."
+
+
+# --- aboveboard methods, cite, reproduce ------------------------------------------------------------------------------
+
+
+@main.command(short_help="List the methods, or tell about one.")
+@click.argument("name", required=False)
+def methods(name: str | None) -> None:
+    """List the methods of the catalogue, or tell what NAME does and what its evidence says."""
+    from aboveboard.core.catalogue import catalogue, find_method
+
+    if name is not None:
+        _tell_method(find_method(name))
+        return
+    rows = [(method.name, method.area, method.tier, method.summary) for method in catalogue()]
+    _table(("Name", "Area", "Tier", "What it does"), rows)
+
+
+def _tell_method(method: "Method") -> None:
+    _say(click.style(method.name, bold=True))
+    _say(textwrap.fill(method.summary, 96, initial_indent="  ", subsequent_indent="  "))
+    facts = {
+        "import": "from {} import {}".format(*method.import_path.split(":")),
+        "area": method.area,
+        "role": ", ".join(method.role),
+        "tier": method.tier,
+        "needs": ", ".join(f"aboveboard[{extra}]" for extra in method.extras) or "nothing beyond aboveboard",
+        "paper": str(method.paper),
+        "evidence": _evidence_line(method),
+    }
+    for label, value in facts.items():
+        _say(textwrap.fill(f"{label + ':':<10}{value}", 98, initial_indent="  ", subsequent_indent=" " * 12))
+    if method.remedy:
+        _say("\n  As a remedy:")
+        _say(textwrap.indent(method.remedy.strip("\n"), "    "))
+
+
+def _evidence_line(method: "Method") -> str:
+    evidence = method.evidence
+    if evidence is None:
+        return f"none recorded; run: aboveboard reproduce {method.name}"
+    criteria = evidence["full"]["criteria"]
+    passed = sum(bool(criterion["passed"]) for criterion in criteria)
+    return f"{passed} of {len(criteria)} criteria passed at full scale; run: aboveboard reproduce {method.name}"
+
+
+@main.command(short_help="Print how to cite a method.")
+@click.argument("name")
+def cite(name: str) -> None:
+    """Print the reference of the paper behind method NAME, and its BibTeX entry."""
+    from aboveboard.core.catalogue import find_method
+
+    paper = find_method(name).paper
+    _say(str(paper))
+    _say()
+    _say(paper.bibtex())
+
+
+@main.command(cls=_SectionCommand, short_help="Rerun the experiment behind a method.")
+@click.argument("name")
+@_option("Options", "--scale", type=click.Choice(["quick", "full"]), help="Seconds, or the full claim. Default: quick.")
+@_option("Options", "--record", is_flag=True, help="Run both scales, and write the evidence (in a checkout).")
+@_option("Options", "--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.pass_context
+def reproduce(ctx: click.Context, name: str, scale: "Scale | None", record: bool, seed: int) -> None:
+    """Rerun the experiment behind method NAME; exit status 1 when one of its criteria fails."""
+    from aboveboard.core.catalogue import find_method
+
+    method = find_method(name)
+    if record and scale == "quick":
+        raise InputError("--record was given with --scale quick", expected="--scale full, or no --scale")
+    from aboveboard.reproduce import runner
+
+    if record:
+        outcome, path = runner.record(method, seed=seed)
+        _complain(f"Recorded in {path.name}.")
+    else:
+        outcome = runner.run(method, scale or "quick", seed=seed)
+    _tell_outcome(outcome)
+    ctx.exit(gate.PASSED if outcome.passed else gate.FAILED)
+
+
+def _tell_outcome(outcome: "Outcome") -> None:
+    rows = [
+        (
+            criterion.id,
+            f"{criterion.figure:.6g}",
+            f"{criterion.relation} {criterion.bound:.6g}{' ' + criterion.unit if criterion.unit else ''}",
+            "passed" if criterion.passed else "FAILED",
+            f"{criterion.statement} ({criterion.statistic} of {len(criterion.values)})",
+        )
+        for criterion in outcome.criteria
+    ]
+    _table(("Criterion", "Figure", "Bound", "Verdict", "Claim"), rows)
+    for note in outcome.notes:
+        _complain(f"Note: {note}")
+
+
+# --- aboveboard data --------------------------------------------------------------------------------------------------
+
+
+@main.group(short_help="List the data sets, or tell about one.")
+def data() -> None:
+    """Real data sets with provenance, licence and caveats."""
+
+
+@data.command("list")
+def list_data() -> None:
+    """List the data sets."""
+    from aboveboard.data import list_datasets
+
+    rows = [
+        (record.name, f"{record.rows:,}", record.task, "bundled" if record.bundled else "fetched", record.summary)
+        for record in list_datasets()
+    ]
+    _table(("Name", "Rows", "Task", "Where", "What it is"), rows)
+
+
+@data.command("show")
+@click.argument("name")
+@click.option("--download", is_flag=True, help="Fetch it from its public source when it is not here yet.")
+def show_data(name: str, download: bool) -> None:
+    """Tell where data set NAME comes from, under what licence, and what to know before using it."""
+    from aboveboard.data import info
+
+    record = info(name)
+    _say(click.style(f"{record.name}: {record.title}", bold=True))
+    facts = {
+        "what": record.summary,
+        "size": f"{record.rows:,} rows x {record.columns:,} columns ({record.published_rows:,} rows published)",
+        "task": record.task + (f", target {record.target}" if record.target else ""),
+        "positive": record.positive,
+        "sensitive": ", ".join(record.sensitive),
+        "from": record.provenance,
+        "link": record.url,
+        "licence": record.licence,
+        "cite": str(record.reference),
+        "load": f"aboveboard.data.load({record.name!r})",
+    }
+    for label, value in facts.items():
+        if value:
+            _say(textwrap.fill(f"{label + ':':<11}{value}", 98, initial_indent="  ", subsequent_indent=" " * 13))
+    _say("  caveats:")
+    for caveat in record.caveats:
+        _say(textwrap.fill(caveat, 98, initial_indent="    - ", subsequent_indent="      "))
+    if download:
+        from aboveboard.data import load
+
+        loaded = load(record.name) if record.bundled else load(record.name, download=True)
+        _complain(f"Here, with the right checksum: {len(loaded.X):,} rows.")
+
+
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows in columns; the last column is wrapped."""
+    cells = [[_clean(" ".join(str(cell).split())) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)][:-1]
+    room = max(30, 110 - sum(widths) - 2 * len(widths))
+
+    def show(row: Sequence[str], *, bold: bool = False) -> None:
+        start = "".join(f"{cell:<{width + 2}}" for cell, width in zip(row, widths, strict=False))
+        lines = textwrap.wrap(row[-1], room) or [""]
+        _say(click.style(start + lines[0], bold=True) if bold else start + lines[0])
+        for line in lines[1:]:
+            _say(" " * len(start) + line)
+
+    show(header, bold=True)
+    for row in cells:
+        show(row)
+
+
+if __name__ == "__main__":
+    main(prog_name="aboveboard")

@@ -1,0 +1,703 @@
+"""The command line as a user meets it: what is printed, what is written, and the exit status."""
+
+import getpass
+import importlib
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import types
+from dataclasses import fields
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import aboveboard
+from aboveboard import cli
+from aboveboard.auditing.config import Options
+from aboveboard.auditing.suites import TABULAR
+from aboveboard.core.errors import ModelError
+from aboveboard.core.finding import Finding
+from aboveboard.core.report import Report, renderers
+from aboveboard.data import list_datasets
+from aboveboard.reproduce import Criterion, Outcome
+from aboveboard.reproduce import runner as reproduce_runner
+
+N = 400
+RNG = np.random.default_rng(1)
+SEX = RNG.choice(["Female", "Male"], N)
+SCORE = np.clip(RNG.random(N) * 0.5 + 0.5 * (SEX == "Male") * RNG.random(N), 0, 1)
+TABLE = pd.DataFrame(
+    {
+        "age": RNG.integers(18, 80, N),
+        "sex": SEX,
+        "hours": RNG.normal(40, 5, N).round(3),
+        "income": np.where(RNG.random(N) < SCORE, ">50K", "<=50K"),
+        "p": SCORE.round(6),
+    }
+)
+BASIC = ("--target", "income", "--predictions", "p")
+FAST = ("--only", "model_outputs")
+GROUPS = ("--sensitive", "sex", "--only", "group_fairness")
+
+
+@pytest.fixture
+def run_whole(capsys, monkeypatch, tmp_path):
+    """Run the command line in an empty folder: run(*arguments) -> status, output, errors."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as caught:
+            cli.main([str(argument) for argument in arguments], prog_name="aboveboard")
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err or "-v" in arguments
+        return caught.value.code or 0, out, err
+
+    return run
+
+
+@pytest.fixture
+def run(run_whole, monkeypatch):
+    """As `run_whole`, without the time that it takes to draw the page."""
+    monkeypatch.setitem(renderers, "html", lambda report: "<!doctype html>")
+    return run_whole
+
+
+@pytest.fixture
+def data(tmp_path):
+    TABLE.to_csv(tmp_path / "test.csv", index=False)
+    return "test.csv"
+
+
+@pytest.fixture
+def check(monkeypatch):
+    """Replace what the check model_outputs does."""
+
+    def replace(function):
+        module = types.ModuleType("aboveboard.auditing.checks.model_outputs")
+        module.check = function
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    return replace
+
+
+def finds(*severities):
+    def check(subject, *, random_state, effort):
+        return [
+            Finding(
+                id=f"model_outputs/{severity}", check="model_outputs", area="model", severity=severity, statement="."
+            )
+            for severity in severities
+        ]
+
+    return check
+
+
+def read_report(folder="aboveboard-report"):
+    return Report.from_json(Path(folder) / "report.json")
+
+
+def python(*arguments, **options):
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, **options)
+
+
+# --- starting up ------------------------------------------------------------------------------------------------------
+
+HEAVY = ("numpy", "pandas", "sklearn", "pyarrow", "scipy", "matplotlib", "polars", "narwhals")
+
+
+def test_importing_the_command_line_loads_no_heavy_package():
+    code = f"import sys, aboveboard.cli; print([name for name in {HEAVY} if name in sys.modules])"
+    assert python("-c", code, check=True).stdout == "[]\n"
+
+
+@pytest.mark.parametrize(
+    "arguments", [["audit", "--list-checks"], ["methods"], ["data", "list"], ["data", "show", "adult"], ["--version"],
+                  ["--help"], ["audit", "--help"]],
+)  # fmt: skip
+def test_listings_work_where_numpy_cannot_be_imported(arguments):
+    code = f"import sys; sys.modules.update(dict.fromkeys({HEAVY})); from aboveboard.cli import main; main({arguments})"
+    done = python("-c", code)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout
+
+
+def test_the_module_runs_like_the_command():
+    done = python("-m", "aboveboard", "--version")
+    assert done.stdout == f"aboveboard {aboveboard.__version__}\n"
+    assert "aboveboard" in python("-m", "aboveboard", "--help").stdout.splitlines()[0]
+
+
+def test_help_names_every_option_of_the_config_and_every_exit_status(run):
+    status, out, _ = run("audit", "--help")
+    assert status == 0
+    names = {"limits": "limit", "accept": None, "types": None, "data": None}
+    for field in fields(Options):
+        name = names.get(field.name, field.name)
+        if name:
+            assert f"--{name.replace('_', '-')}" in out, field.name
+    for code in ("0", "1", "2", "3", "4", "130"):
+        assert re.search(rf"^  .*\b{code}  ", out, re.MULTILINE)
+    assert "aboveboard audit test.csv" in out
+
+
+@pytest.mark.parametrize(
+    "arguments", [["zzz"], ["audit", "--nothing"], ["audit", "--task", "x"], ["methods", "a", "b"], ["reproduce"]]
+)
+def test_usage_errors_are_status_2(run, arguments):
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert "Error" in err
+
+
+# --- an audit from end to end -----------------------------------------------------------------------------------------
+
+
+def test_an_audit_prints_a_table_and_writes_the_report(run_whole, data):
+    status, out, err = run_whole("audit", data, *BASIC, "--sensitive", "sex", "--effort", "quick")
+    assert status == 1
+    assert "Group fairness" in out
+    assert "aboveboard-report/index.html" in out
+    assert "Note: '>50K' is read as the positive class" in err
+    assert sorted(os.listdir("aboveboard-report")) == ["index.html", "report.json"]
+    report = read_report()
+    assert report.worst == "fail"
+    assert [column["name"] for column in report.subject["sensitive"]] == ["sex"]
+    assert [feature["name"] for feature in report.subject["features"]] == ["age", "sex", "hours"]
+    assert not [finding for finding in report.not_run if finding.status == "error"]
+
+
+def test_no_output_names_a_folder_a_user_or_a_host(run_whole, data, tmp_path, monkeypatch):
+    for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
+        monkeypatch.setenv(name, "zqx-user")
+    monkeypatch.setenv("HOME", str(tmp_path / "zqx-home"))
+    run_whole("audit", tmp_path / data, *BASIC, *GROUPS, "--out", tmp_path / "out")
+    for name in ("index.html", "report.json"):
+        text = (tmp_path / "out" / name).read_text(encoding="utf-8")
+        for secret in (str(tmp_path), tmp_path.name, socket.gethostname(), getpass.getuser(), "zqx-home", data):
+            assert secret not in text
+
+
+def test_an_audit_asks_nothing_of_the_network(run_whole, data, monkeypatch):
+    def refuse(*arguments, **options):
+        raise AssertionError("network")
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    assert run_whole("audit", data, *BASIC, *GROUPS)[0] == 1
+
+
+def without_times(report):
+    return {name: value for name, value in report.to_dict().items() if name not in ("timing", "notes")}
+
+
+@pytest.mark.parametrize("suffix", [".csv.gz", ";.csv", ".parquet", ".feather", ".arrow"])
+def test_the_same_table_gives_the_same_report_from_any_file(run, data, suffix):
+    name = f"other{suffix.removeprefix(';')}"
+    if "csv" in suffix:
+        TABLE.to_csv(name, index=False, sep=";" if suffix[0] == ";" else ",")
+    elif suffix == ".parquet":
+        TABLE.to_parquet(name)
+    elif suffix == ".feather":
+        TABLE.to_feather(name)
+    else:
+        pa = importlib.import_module("pyarrow")
+        table = pa.Table.from_pandas(TABLE)
+        with pa.OSFile(name, "wb") as sink, pa.ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    options = (*BASIC, "--sensitive", "sex", "--effort", "quick", "--skip", "sensitive_proxies")
+    run("audit", data, *options, "--out", "one")
+    run("audit", name, *options, "--out", "two")
+    assert without_times(read_report("one")) == without_times(read_report("two"))
+
+
+def test_the_same_table_gives_the_same_report_from_any_container(run, data):
+    polars, pa = importlib.import_module("polars"), importlib.import_module("pyarrow")
+    options = {"predictions": "p", "sensitive_features": ["sex"], "effort": "quick", "skip": "sensitive_proxies"}
+    tables = {
+        "pandas": TABLE,
+        "nullable": TABLE.convert_dtypes(),
+        "arrow": TABLE.convert_dtypes(dtype_backend="pyarrow"),
+        "objects": TABLE.astype(object),
+        "polars": polars.from_pandas(TABLE),
+        "pyarrow": pa.Table.from_pandas(TABLE),
+    }
+    run("audit", data, *BASIC, "--sensitive", "sex", "--effort", "quick", "--skip", "sensitive_proxies")
+    expected = without_times(read_report())
+    for name, table in tables.items():
+        report = aboveboard.audit(None, table, "income", show_progress=False, **options)
+        assert without_times(Report.from_json(report.to_json())) == expected, name
+
+
+def test_the_bundled_example_is_audited_without_data(run, monkeypatch):
+    example = importlib.import_module("aboveboard.auditing.example")
+    whole = example.bundled_example
+    monkeypatch.setattr(example, "bundled_example", lambda **options: whole(rows=3000, **options))
+    status, out, err = run("audit", "--effort", "quick", "--only", "fairness", "--skip", "price_of_fairness")
+    assert status == 1
+    assert "bundled example" in err
+    report = read_report()
+    assert report.subject["target"] == "income"
+    assert report.subject["positive"] == ">50K"
+    assert [column["name"] for column in report.subject["sensitive"]] == ["sex", "race", "age"]
+    assert report.subject["training_rows"] == 3000
+    assert "Group fairness" in out
+
+
+@pytest.mark.slow
+def test_the_whole_bundled_example_runs_every_check(run_whole):
+    status, _, _ = run_whole("audit")
+    report = read_report()
+    assert status == 1
+    assert not report.not_run
+    assert report.subject["rows"] == 16_281
+    assert {finding.check for finding in report.findings} == {spec.name for spec in TABULAR}
+
+
+def test_several_classes_have_a_column_each(run):
+    rng = np.random.default_rng(0)
+    scores = rng.dirichlet([1, 1, 1], N)
+    table = pd.DataFrame(scores, columns=["p_a", "p_b", "p_c"]).assign(
+        y=rng.choice(list("abc"), N), x=1.5 * rng.random(N)
+    )
+    table.to_parquet("test.parquet")
+    named = [part for name in ("p_c", "p_a", "p_b") for part in ("--predictions", name)]
+    assert run("audit", "test.parquet", "--target", "y", *named, *FAST)[0] in (0, 1)
+    assert read_report().subject["classes"] == ["a", "b", "c"]
+
+
+def test_every_option_reaches_the_audit(run):
+    TABLE.assign(w=1.5, who=range(N), family=np.arange(N) // 2, junk=0).to_csv("test.csv", index=False)
+    TABLE.drop(columns="p")[:100].assign(junk=1).to_csv("train.csv", index=False)
+    status, _, _ = run(
+        "audit", "test.csv", *BASIC, "--sensitive", "sex", "--weight", "w", "--id", "who", "--cluster", "family",
+        "--drop", "junk", "--train", "train.csv", "--task", "binary", "--positive", "<=50K",
+        "--prediction-type", "score", "--threshold", "0.3", "--reference-group", "sex=Male",
+        "--only", "group_fairness,column_health", "--skip", "column_health", "--effort", "quick",
+        "--limit", "group_fairness.selection_rate=0.9", "--min-cell", "20",
+        "--jobs", "2", "--seed", "9", "--fail-on", "warn", "--strict", "--out", "there",
+    )  # fmt: skip
+    assert status in (0, 1)
+    report = read_report("there")
+    subject = report.subject
+    assert [feature["name"] for feature in subject["features"]] == ["age", "sex", "hours"]
+    assert subject["clusters"] == N // 2
+    assert subject["weighted"]
+    assert subject["positive"] == "<=50K"
+    assert subject["threshold"] == 0.3
+    assert subject["reference_groups"] == {"sex": "Male"}
+    assert subject["min_cell"] == 20
+    assert subject["training_rows"] == 100
+    assert report.seed == 9
+    assert report.timing["effort"] == "quick"
+    assert {finding.check for finding in report.findings} == {"group_fairness"}
+    by_name = {limit["name"]: limit for limit in report.limits}
+    assert by_name["group_fairness.selection_rate"]["value"] == 0.9
+    assert by_name["group_fairness.selection_rate"]["by_user"]
+
+
+# --- formats ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "is_it"),
+    [
+        ("json", lambda text: Report.from_json(text).worst == "fail"),
+        ("markdown", lambda text: text.lstrip().startswith("#")),
+        ("github", lambda text: "::error" in text),
+        ("junit", lambda text: text.lstrip().startswith("<?xml")),
+        ("sarif", lambda text: json.loads(text)["version"] == "2.1.0"),
+        ("table", lambda text: "Verdict" in text),
+    ],
+)
+def test_each_format_is_printed_alone_on_standard_output(run, data, name, is_it):
+    status, out, _ = run("audit", data, *BASIC, *GROUPS, "--format", name)
+    assert status == 1
+    assert is_it(out)
+    assert (Path("aboveboard-report") / "index.html").is_file()
+
+
+def test_no_progress_bar_and_no_colour_go_into_a_pipe(run, data):
+    _, out, err = run("audit", data, *BASIC, *GROUPS)
+    assert "\x1b" not in out + err
+    assert "━" not in err
+
+
+# --- the exit status --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("found", "options", "status"),
+    [
+        (["ok", "warn"], [], 0),
+        (["ok", "fail"], [], 1),
+        (["warn"], ["--fail-on", "warn"], 1),
+        (["note"], ["--fail-on", "warn"], 0),
+        (["note"], ["--fail-on", "note"], 1),
+    ],
+)
+def test_the_bar_decides_between_0_and_1(run, data, check, found, options, status):
+    check(finds(*found))
+    got, _, err = run("audit", data, *BASIC, *FAST, *options)
+    assert got == status
+    assert ("Exit status 1" in err) == (status == 1)
+
+
+def test_a_model_that_fails_is_status_3_and_nothing_is_written(run, data, check):
+    def asks(subject, *, random_state, effort):
+        raise ModelError("the model ran out of memory")
+
+    check(asks)
+    status, out, err = run("audit", data, *BASIC, *FAST)
+    assert (status, out) == (3, "")
+    assert "Error: The model ran out of memory." in err
+    assert not Path("aboveboard-report").exists()
+
+
+def breaks(subject, *, random_state, effort):
+    raise ZeroDivisionError("by zero")
+
+
+def test_a_check_that_breaks_is_status_4_and_the_report_says_so(run, data, check):
+    check(breaks)
+    status, out, err = run("audit", data, *BASIC, *FAST)
+    assert status == 4
+    assert "The check model_outputs failed to run: The check raised ZeroDivisionError: by zero" in err
+    assert "Traceback" not in err
+    assert read_report().not_run[0].status == "error"
+    assert "ZeroDivisionError" in out
+
+
+def test_a_traceback_is_shown_to_those_who_ask(run, data, check):
+    check(breaks)
+    assert "Traceback" in run("-v", "audit", data, *BASIC, *FAST)[2]
+
+
+def test_an_internal_error_is_status_4_in_one_friendly_line(run, data, monkeypatch):
+    monkeypatch.setattr("aboveboard.auditing.reading.read_table", lambda *a, **k: 1 / 0)
+    status, out, err = run("audit", data, *BASIC)
+    assert (status, out) == (4, "")
+    assert err.startswith("Internal error: ZeroDivisionError: division by zero\nThis is a fault of aboveboard")
+    assert "Traceback" in run("-v", "audit", data, *BASIC)[2]
+    monkeypatch.setattr("aboveboard.auditing.reading.read_table", lambda *a, **k: bytearray(2**62))
+    assert run("audit", data, *BASIC)[0] == 4
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_keeps_what_was_found_and_says_so(run, data, check, number, status):
+    def is_interrupted(subject, *, random_state, effort):
+        signal.raise_signal(number)
+        return []
+
+    check(is_interrupted)
+    got, out, err = run("audit", data, *BASIC, "--only", "column_health,model_outputs")
+    assert got == status
+    assert "holds what had been found until then" in err
+    report = read_report()
+    assert not report.complete
+    assert {finding.check for finding in report.findings} == {"column_health"}
+    assert out
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupt_before_the_first_check_writes_nothing(run, data, monkeypatch, number, status):
+    monkeypatch.setattr("aboveboard.auditing.reading.read_table", lambda *a, **k: signal.raise_signal(number))
+    before = signal.getsignal(signal.SIGTERM)
+    got, out, err = run("audit", data, *BASIC)
+    assert (got, out) == (status, "")
+    assert "nothing was written" in err
+    assert not Path("aboveboard-report").exists()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_a_reader_that_closes_the_pipe_is_no_error():
+    code = "import sys; from aboveboard.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "audit", "--list-checks"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        process.stdout.close()
+        errors = process.stderr.read()
+        assert process.wait() == 0
+    assert errors == b""
+
+
+def test_a_pipe_that_closes_during_the_report_leaves_the_exit_status_alone(data, tmp_path):
+    command = [sys.executable, "-m", "aboveboard", "audit", data, *BASIC, *GROUPS]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path) as process:
+        process.stdout.close()
+        errors = process.stderr.read().decode()
+        assert process.wait() == 1
+    assert "Traceback" not in errors
+    assert "Exception ignored" not in errors
+
+
+def test_a_terminal_that_lacks_letters_gets_escapes_and_a_program_gets_utf_8(data, tmp_path):
+    TABLE.rename(columns={"sex": "gënder→"}).to_csv(tmp_path / "test.csv", index=False)
+    code = """if True:
+        import sys
+        from aboveboard.cli import main
+        from aboveboard.core.report import renderers
+        renderers["html"] = lambda report: ""
+        for kind in ("table", "json"):
+            try:
+                main([*sys.argv[1:], "--format", kind])
+            except SystemExit as stop:
+                assert stop.code == 1
+    """
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    command = [sys.executable, "-c", code, "audit", "test.csv", *BASIC, "--sensitive", "gënder→"]
+    command += ["--only", "group_fairness"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, check=True)
+    table, brace, document = done.stdout.partition(b"\n{")
+    assert b"g\\xebnder" in table
+    assert table.isascii()
+    assert Report.from_json((brace + document).decode("utf-8")).subject["sensitive"][0]["name"] == "gënder→"
+
+
+# --- the gate ---------------------------------------------------------------------------------------------------------
+
+
+def test_with_a_baseline_only_what_is_new_or_worse_counts(run, data, check):
+    check(finds("fail"))
+    assert run("audit", data, *BASIC, *FAST, "--out", "old")[0] == 1
+    status, _, err = run("audit", data, *BASIC, *FAST, "--baseline", "old/report.json")
+    assert status == 0
+    assert "stood in the baseline already" in err
+    check(finds("fail", "warn"))
+    assert run("audit", data, *BASIC, *FAST, "--baseline", "old/report.json", "--fail-on", "warn")[0] == 1
+
+
+def test_a_baseline_that_is_no_report_is_refused_before_any_work(run, data):
+    Path("old.json").write_text("{}", encoding="utf-8")
+    for name in ("old.json", "none.json", "."):
+        assert run("audit", data, *BASIC, "--baseline", name)[0] == 2
+    assert not Path("aboveboard-report").exists()
+
+
+def test_accepted_findings_do_not_count_and_expired_or_unused_ones_are_told(run, data, check):
+    check(finds("fail"))
+    entry = "[[accept]]\nid = '{}'\nreason = 'We know.'\n{}\n"
+    Path("audit.toml").write_text(entry.format("model_outputs/fail", "") + entry.format("gone", ""), encoding="utf-8")
+    status, _, err = run("audit", data, *BASIC, *FAST, "--config", "audit.toml")
+    assert status == 0
+    assert "The accepted finding 'gone' was not found" in err
+    assert read_report().accepted[0]["reason"] == "We know."
+    Path("audit.toml").write_text(entry.format("model_outputs/fail", "expires = 2020-01-01"), encoding="utf-8")
+    status, _, err = run("audit", data, *BASIC, *FAST, "--config", "audit.toml")
+    assert status == 1
+    assert "expired on 2020-01-01" in err
+
+
+# --- the config -------------------------------------------------------------------------------------------------------
+
+
+def test_a_config_is_enough_and_the_command_line_wins(run, data):
+    Path("sub").mkdir()
+    Path("sub/audit.toml").write_text(
+        "data = '../test.csv'\ntarget = 'income'\npredictions = 'p'\nonly = 'model_outputs'\nout = 'report'\nseed = 4\n"
+        "format = 'json'\n[types]\nage = 'text'\n",
+        encoding="utf-8",
+    )
+    status, out, _ = run("audit", "--config", "sub/audit.toml", "--seed", "5")
+    assert status == 0
+    report = Report.from_json(out)
+    assert report.seed == 5
+    assert {"name": "age", "kind": "text"} in report.subject["features"]
+    assert Path("sub/report/index.html").is_file()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("targt = 'income'", "Did you mean 'target'"),
+        ("[types]\nagee = 'text'", "no column 'agee' for the [types] table of the config"),
+        ("[types]\nsex = 'number'", "the column 'sex' has the value"),
+        ("[limits]\nnothing = 1", "no limit is called 'nothing'"),
+    ],
+)
+def test_a_mistake_in_the_config_is_status_2(run, data, text, message):
+    Path("audit.toml").write_text(text, encoding="utf-8")
+    status, _, err = run("audit", data, *BASIC, *FAST, "--config", "audit.toml")
+    assert status == 2
+    assert message in err
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+REFUSED = [
+    ((), "no --target was given"),
+    (("--target", "income"), "no --predictions was given"),
+    (("--target", "incme", "--predictions", "p"), "Did you mean 'income'"),
+    ((*BASIC, "--sensitive", "sec"), "no column 'sec' for the sensitive column"),
+    ((*BASIC, "--weight", "wieght"), "no column 'wieght' for the weights"),
+    (("--target", "income", "--predictions", "hours"), "outside [0, 1]"),
+    (("--target", "hours", "--predictions", "sex"), "not numbers"),
+    ((*BASIC, "--model", "m.skops"), "a later release"),
+    ((*BASIC, "--threshold", "2"), "threshold is 2.0"),
+    ((*BASIC, "--limit", "x"), "CHECK=VALUE"),
+    ((*BASIC, "--limit", "group_fairness.selection_rate=x"), "is no number"),
+    ((*BASIC, "--limit", "group_fairness.selection_rate=nan"), "a number at or above 0"),
+    ((*BASIC, "--limit", "calibration=nan"), "limit"),
+    ((*BASIC, "--reference-group", "sex"), "COLUMN=GROUP"),
+    ((*BASIC, "--reference-group", "sex=a", "--reference-group", "sex=b"), "given twice"),
+    ((*BASIC, "--sensitive", "sex", "--reference-group", "sex=male"), "no group 'male'"),
+    ((*BASIC, "--only", "zzz"), "no check or area"),
+    ((*BASIC, "--skip", ",".join(spec.name for spec in TABULAR)), "no check to run"),
+    ((*BASIC, "--min-cell", "0"), "smallest cell"),
+    ((*BASIC, "--jobs", "0"), "jobs"),
+    ((*BASIC, "--seed", "-1"), "seed"),
+    ((*BASIC, "--drop", ""), "must not be empty"),
+    ((*BASIC, "--train", "none.csv"), "the training data: there is no file 'none.csv'"),
+    ((*BASIC, "--config", "none.toml"), "the config 'none.toml' cannot be read"),
+    ((*BASIC, "--out", "test.csv"), "is no folder"),
+    ((*BASIC, "--out", "."), "no audit wrote"),
+]
+
+
+@pytest.mark.parametrize(("options", "message"), REFUSED, ids=[message[:30] for _, message in REFUSED])
+def test_bad_input_is_status_2_with_one_message_and_nothing_written(run, data, options, message):
+    before = sorted(os.listdir("."))
+    status, out, err = run("audit", data, *options)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert len(err.strip().splitlines()) <= 4
+    assert sorted(os.listdir(".")) == before
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "the file is empty"),
+        ("income,p\n", "a header and no rows"),
+        ("income,p\n1,0.5\n", "the data have one row"),
+        ("income,p,p\n1,0.5,0.5\n0,0.5,0.5\n", "more than one column called 'p'"),
+        ("income,p\n1,0.5\n1,0.6\n", "in every row"),
+        ("income,p\n1,0.5\n,0.6\n0,0.1\n", "missing in 1 of 3 rows"),
+        ("income,p\n1,0.5\n0\n", "line 3 has 1 values"),
+    ],
+)
+def test_a_table_that_cannot_be_audited_is_status_2(run, content, message):
+    Path("test.csv").write_text(content, encoding="utf-8")
+    status, _, err = run("audit", "test.csv", *BASIC)
+    assert status == 2
+    assert message in err
+
+
+@pytest.mark.parametrize("option", ["--target", "--sensitive", "--train", "--positive", "--drop"])
+def test_an_option_about_data_without_data_is_refused(run, option):
+    status, _, err = run("audit", option, "x")
+    assert status == 2
+    assert f"{option} was given and no DATA" in err
+
+
+def test_a_folder_with_other_files_is_written_by_force_only_and_they_stay(run, data):
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("mine", encoding="utf-8")
+    assert run("audit", data, *BASIC, *FAST, "--out", "mine")[0] == 2
+    assert run("audit", data, *BASIC, *FAST, "--out", "mine", "--force")[0] == 0
+    assert sorted(os.listdir("mine")) == ["index.html", "notes.txt", "report.json"]
+
+
+def test_an_error_message_cannot_steer_the_terminal(run):
+    Path("test.csv").write_text("a\x1b[31m,b\n1,2\n3,4\n", encoding="utf-8")
+    _, _, err = run("audit", "test.csv", "--target", "z\x1b]0;x\x07", "--predictions", "b")
+    assert "\x1b" not in err
+    assert "\x07" not in err
+
+
+# --- methods, cite, data, reproduce -----------------------------------------------------------------------------------
+
+
+def test_methods_are_listed_and_told(run):
+    catalogue = importlib.import_module("aboveboard.core.catalogue").catalogue()
+    status, out, _ = run("methods")
+    assert status == 0
+    for method in catalogue:
+        assert method.name in out
+        status, told, _ = run("methods", method.slug)
+        assert status == 0
+        assert method.import_path.partition(":")[2] in told
+        assert "evidence:" in told
+    assert run("methods", "zzzzzz")[0] == 2
+
+
+def test_a_citation_is_bibtex(run):
+    method = importlib.import_module("aboveboard.core.catalogue").catalogue()[0]
+    status, out, _ = run("cite", method.name)
+    assert status == 0
+    assert "@inproceedings{" in out
+
+
+def test_data_sets_are_listed_and_told(run):
+    status, out, _ = run("data", "list")
+    assert status == 0
+    assert all(record.name in out for record in list_datasets())
+    status, out, _ = run("data", "show", "adult")
+    assert status == 0
+    for text in ("CC BY 4.0", "48,842 rows", "caveats:", "aboveboard.data.load('adult')"):
+        assert text in out
+    status, _, err = run("data", "show", "adlt")
+    assert status == 2
+    assert "'adlt'" in err
+    assert "48,842 rows" in run("data", "show", "adult", "--download")[2]
+
+
+class Experiment:
+    def __init__(self, value):
+        self.value = value
+        self.calls = []
+
+    def run(self, method, scale, *, seed):
+        self.calls.append((scale, seed))
+        criterion = Criterion("loss", "The loss is at most 0.5.", {"a": self.value, "b": 0.1}, "max", "<=", 0.5, "nats")
+        return Outcome([criterion], notes=("A note.",))
+
+    def record(self, method, *, seed):
+        return self.run(method, "recorded", seed=seed), Path("evidence.json")
+
+
+@pytest.mark.parametrize(("value", "status", "verdict"), [(0.25, 0, "passed"), (0.75, 1, "FAILED")])
+def test_an_experiment_prints_figures_bounds_and_verdicts(run, monkeypatch, value, status, verdict):
+    method = importlib.import_module("aboveboard.core.catalogue").catalogue()[0]
+    experiment = Experiment(value)
+    monkeypatch.setattr(reproduce_runner, "run", experiment.run)
+    monkeypatch.setattr(reproduce_runner, "record", experiment.record)
+    got, out, err = run("reproduce", method.name)
+    assert got == status
+    row = next(line for line in out.splitlines() if line.startswith("loss"))
+    assert row.split()[:6] == ["loss", str(value), "<=", "0.5", "nats", verdict]
+    assert "Note: A note." in err
+    run("reproduce", method.name, "--scale", "full", "--seed", "3")
+    run("reproduce", method.name, "--scale", "full", "--record")
+    assert experiment.calls == [("quick", 0), ("full", 3), ("recorded", 0)]
+    assert run("reproduce", method.name, "--scale", "quick", "--record")[0] == 2
+
+
+# --- anything ---------------------------------------------------------------------------------------------------------
+
+words = st.sampled_from(["", "income", "p", "sex", "age", "age:25,40", "hours", "sex=Male", "zzz", "0", "-1", "0.5",
+                         "nan", "1e999", "performance", "model_outputs", "data", "model_outputs=1", "quick", "binary",
+                         "regression", "label", "score", "json", "github", "test.csv", ".", "none.csv",
+                         "é\x00"])  # fmt: skip
+options = st.sampled_from(
+    ["--target", "--predictions", "--sensitive", "--train", "--weight", "--id", "--cluster", "--drop", "--config",
+     "--task", "--positive", "--prediction-type", "--threshold", "--reference-group", "--only", "--skip", "--effort",
+     "--limit", "--min-cell", "--jobs", "--seed", "--fail-on", "--baseline", "--format"]
+)  # fmt: skip
+
+
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.tuples(options, words), max_size=4))
+def test_any_options_end_in_a_status_and_never_in_a_traceback(run, data, check, pairs):
+    check(finds("ok"))
+    chosen = [part for pair in pairs for part in pair]
+    status, _, err = run("audit", data, *BASIC, *FAST, *chosen)
+    assert status in (0, 1, 2), err
+    assert "Internal error" not in err
