@@ -206,6 +206,11 @@ class EditableCBM:
         """Numbers of the rows that are still in the data."""
         return self._state.ids.copy()
 
+    @property
+    def concept_labels(self) -> Floats:
+        """Concept labels of the rows that are still in the data, as edited; NaN where unknown or dropped."""
+        return self._state.concepts.copy()
+
     def relabel(self, rows: ArrayLike, concepts: Any, new_values: ArrayLike) -> EditReport:
         """Correct concept labels; also give labels that were missing, or withdraw them.
 
