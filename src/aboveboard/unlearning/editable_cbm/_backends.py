@@ -121,7 +121,7 @@ def class_codes(y: ArrayLike, classes: NDArray[Any], n_rows: int) -> NDArray[np.
     known = np.isin(labels, classes)
     if not known.all():
         raise InputError(
-            f"y holds {labels[~known][0]!r}, which the model does not know",
+            f"y holds {labels[~known].tolist()[0]!r}, which the model does not know",
             expected=f"one of {', '.join(map(repr, classes.tolist()))}",
         )
     codes: NDArray[np.intp] = np.searchsorted(classes, labels).astype(np.intp)

@@ -116,7 +116,7 @@ class ConceptBottleneckClassifier(ClassifierMixin, BaseEstimator):  # type: igno
         check_classification_targets(y)
         self.classes_, codes = np.unique(column_or_1d(y), return_inverse=True)
         if len(self.classes_) < 2:
-            raise InputError(f"y has one class only: {self.classes_[0]!r}", expected="two classes or more")
+            raise InputError(f"y has one class only: {self.classes_.tolist()[0]!r}", expected="two classes or more")
         C_array = checked_concepts(C, len(X))
         self.concept_names_ = concept_names(C, C_array.shape[1])
         for name, column in zip(self.concept_names_, C_array.T, strict=True):

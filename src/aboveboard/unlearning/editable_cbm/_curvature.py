@@ -101,5 +101,5 @@ class KroneckerLayer:
 def _not_convex() -> InputError:
     return InputError(
         "the loss is not convex around the model's parameters, so an influence step is meaningless there",
-        remedy="Raise l2 or damping, freeze the trunk and edit the last layer only, or retrain",
+        remedy="Raise l2 (or damping, with solver='cg'), freeze the trunk and edit the last layer only, or retrain",
     )

@@ -30,9 +30,11 @@ from aboveboard.unlearning.editable_cbm._reports import TOO_LARGE, EditReport, P
 __all__ = ["EditableCBM"]
 
 _STATIONARY: Final = 1e-3
+_POLISH_NEWTON: Final = 3
 _POLISH_STEPS: Final = 200
 _HALVINGS: Final = 30
 _LEAK_ROWS: Final = 5_000
+_LEAKS: Final = 0.7
 _UNMOVED: Final = 1e-4
 
 Indices = NDArray[np.intp]
@@ -90,7 +92,8 @@ class EditableCBM:
     damping : float >= 0, default 1e-3
         Added to the Hessian by ``"cg"`` and ``"ekfac"``.
     polish_above : float > 0 or None, default 1e-3
-        When an edit leaves a residual gradient norm above this, L-BFGS steps follow, and the report says so.
+        When an edit leaves a residual gradient norm above this, more Newton steps follow (L-BFGS where the concept
+        predictor is no linear one, with EK-FAC, or where Newton steps do not help), and the report says so.
     batch_size : int, default 1024
         Rows per pass of a torch ``g``.
 
@@ -260,7 +263,7 @@ class EditableCBM:
             raise InputError("all rows would be forgotten", expected="at least one row that stays")
         after = self._changed_rows(state, keep=~gone)
         notes = [
-            f"class {self._backend.classes[label]!r} has no rows left; the ridge alone speaks for it"
+            f"class {self._backend.classes.tolist()[label]!r} has no rows left; the ridge alone speaks for it"
             for label in np.setdiff1d(state.labels, after.labels)
         ]
         after = self._refit_rows(state, after)
@@ -296,7 +299,8 @@ class EditableCBM:
         """Take concepts out of the model: their heads, their weights in the label layer, and their labels.
 
         The concept's mean is absorbed into the label layer's bias, its weights become 0, and Newton steps on the new
-        objective follow. Numbers of other concepts stay as they are.
+        objective follow. Numbers of other concepts stay as they are. Heads of their own are untouched; a torch ``g``
+        takes L-BFGS steps on the loss of the others.
 
         Parameters
         ----------
@@ -329,7 +333,7 @@ class EditableCBM:
         notes = [
             f"{name!r} can still be told from the remaining concepts (area under the ROC curve {leak:.2f})"
             for name, leak in leaks.items()
-            if leak is not None and leak >= 0.7
+            if leak is not None and leak >= _LEAKS
         ]
         return self._commit("drop_concepts", len(gone), after, start, notes, reference=top, leaks=leaks)
 
@@ -566,13 +570,19 @@ class EditableCBM:
         return self._label_step(self._concept_step(rows, blocks, before), before=rows)
 
     def _drop_heads(self, state: _State, gone: Indices) -> _State:
+        """Take the heads of dropped concepts away; where concepts share parameters, let the others settle.
+
+        Leaving a concept's loss out is no small change of a shared predictor, whose Hessian need not stay positive
+        definite: L-BFGS steps take the place of the paper's single one.
+        """
         part = self._backend.part
         if isinstance(part, LinearConcepts):
             theta, outputs = state.theta.copy(), state.outputs.copy()
             theta[gone], outputs[:, gone] = 0.0, 0.0
-            return replace(state, theta=theta, outputs=outputs, hessians=_without(state.hessians, list(gone)))
-        state = replace(state, hessians={})
-        return self._concept_step(state, part.blocks_of(gone), state)
+            return replace(state, theta=theta, outputs=outputs, hessians=_without(state.hessians, gone.tolist()))
+        tol = (self._polish_above or _STATIONARY) / np.sqrt(state.theta.size)
+        theta = part.fit(state.design, state.concepts, state.theta, tol, _POLISH_STEPS).theta
+        return replace(state, theta=theta, outputs=self._masked(state, theta, state.design), hessians={})
 
     def _curvature_source(self, before: _State, after: _State) -> _State:
         return after if self._hessian == "retained" else before
@@ -653,12 +663,12 @@ class EditableCBM:
     ) -> EditReport:
         """Polish where it is needed, make the edit the model's own, and report."""
         old = self._state if before is None else before
-        residuals = self._residuals(after)
+        stepped, residuals = after, self._residuals(after)
         polish = self._polish_above is not None and max(residuals) > self._polish_above
-        stepped = after
+        notes = list(notes)
         if polish:
-            tol = self._polish_above / (2 * np.sqrt(max(after.theta.size, after.top.size)))
-            after, _ = self._refit(after, after.theta, after.top, float(tol), _POLISH_STEPS)
+            after, how = self._polish(after, max(residuals), self._polish_above or 0.0)
+            notes.append(f"the step left a residual gradient of norm {max(residuals):.2g}, so {how} followed")
             residuals = self._residuals(after)
         changes = [
             PartChange(float(np.linalg.norm(new - was)), _relative(new - was, was), residual)
@@ -684,6 +694,23 @@ class EditableCBM:
         )
         self.reports.append(report)
         return report
+
+    def _polish(self, state: _State, norm: float, enough: float) -> tuple[_State, str]:
+        """Take more Newton steps while they help (where the loss is convex), then L-BFGS steps if need be."""
+        steps = 0
+        blocks = self._backend.part.blocks_of(np.flatnonzero(state.active))
+        if isinstance(self._backend.part, LinearConcepts) and self._solver != "ekfac":
+            for _ in range(_POLISH_NEWTON):
+                closer = self._label_newton(self._concept_step(state, blocks, state), 1)
+                left = max(self._residuals(closer))
+                if not left < norm:
+                    break
+                state, norm, steps = closer, left, steps + 1
+                if norm <= enough:
+                    return state, f"{steps} more Newton step{'s' if steps > 1 else ''}"
+        tol = enough / np.sqrt(max(state.theta.size, state.top.size))
+        state, _ = self._refit(state, state.theta, state.top, float(tol), _POLISH_STEPS)
+        return state, f"{steps} more Newton steps and L-BFGS" if steps else "L-BFGS"
 
     def _residuals(self, state: _State) -> tuple[float, float]:
         n, layer, inputs = len(state.labels), self._backend.top, state.inputs

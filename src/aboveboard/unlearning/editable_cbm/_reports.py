@@ -19,7 +19,7 @@ class PartChange:
     Parameters
     ----------
     step_norm : float
-        Euclidean length of the step.
+        Euclidean length of the step, before any polish.
     relative_step : float
         The same as a share of the length of the parameters before the step.
     residual_gradient_norm : float
@@ -45,7 +45,7 @@ class EditReport:
     concepts, labels : PartChange
         The concept predictor and the label layer.
     polished : bool
-        Whether a few L-BFGS steps followed, because the residual gradient was above `polish_above`.
+        Whether more steps followed, because the residual gradient was above `polish_above`; `notes` say which.
     warning : str
         Not empty when a step was too long for an influence step to be trusted.
     notes : tuple of str
