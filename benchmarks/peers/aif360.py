@@ -11,34 +11,46 @@ from aif360.datasets import BinaryLabelDataset
 GROUPS = ([{"group": 0}], [{"group": 1}])  # unprivileged, privileged
 
 
-def eq_odds(score, y, group, new_score, new_group, *, seed):
+def post_process(*, methods, seed, **arrays):
+    """Apply a post-processor to each task; return the probability of acceptance of its old and new rows.
+
+    Arrays are called ``<task>.score`` and so on. ``seconds`` holds those of the fit, by task.
+    """
+    found = {"seconds": []}
+    for task, method in enumerate(methods):
+        score, y, group = (arrays[f"{task}.{part}"] for part in ("score", "y", "group"))
+        rows = [(score, group), (arrays[f"{task}.new_score"], arrays[f"{task}.new_group"])]
+        seconds, accept = {"eq_odds": _eq_odds, "reject_option": _reject_option}[method](score, y, group, rows, seed)
+        found["seconds"].append([seconds])
+        found[f"{task}.accept"], found[f"{task}.new_accept"] = accept
+    return found
+
+
+def _eq_odds(score, y, group, rows, seed):
     """Mix decisions at 1/2 with constants until both error rates are equal; a coin is flipped for whole groups."""
     model = EqOddsPostprocessing(*GROUPS, seed=seed)
     start = time.perf_counter()
     model.fit(_dataset(y, group), _dataset(score > 0.5, group))
     seconds = time.perf_counter() - start
-    privileged, unprivileged = model.model_params.x[:2], model.model_params.x[2:]
-    accept = np.empty(len(new_score))
-    for code, (kept, raised) in enumerate((unprivileged, privileged)):
-        accept[new_group == code] = np.where(new_score[new_group == code] > 0.5, kept, raised)
-    return {"seconds": [seconds], "new_accept": accept}
+    # probabilities of acceptance where the decision was yes, and where it was no
+    kept, raised = model.model_params.x[[2, 0]], model.model_params.x[[3, 1]]
+    return seconds, [np.where(s > 0.5, kept[g], raised[g]) for s, g in rows]
 
 
-def reject_option(score, y, group, new_score, new_group, *, metric, bound, thresholds, margins):
+def _reject_option(score, y, group, rows, seed):  # noqa: ARG001
     """Search threshold and margin within which the unprivileged group is accepted and the other rejected."""
     model = RejectOptionClassification(
         *GROUPS,
-        metric_name=metric,
-        metric_lb=-bound,
-        metric_ub=bound,
-        num_class_thresh=thresholds,
-        num_ROC_margin=margins,
+        metric_name="Statistical parity difference",
+        metric_lb=-0.01,
+        metric_ub=0.01,
+        num_class_thresh=25,
+        num_ROC_margin=20,
     )
     start = time.perf_counter()
     model.fit(_dataset(y, group), _dataset(score > 0.5, group, score))
     seconds = time.perf_counter() - start
-    decided = model.predict(_dataset(new_score > 0.5, new_group, new_score))
-    return {"seconds": [seconds], "new_accept": decided.labels.ravel().astype(float)}
+    return seconds, [model.predict(_dataset(s > 0.5, g, s)).labels.ravel().astype(float) for s, g in rows]
 
 
 def _dataset(labels, group, score=None):

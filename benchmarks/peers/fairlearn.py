@@ -20,20 +20,28 @@ class GivenScore(ClassifierMixin, BaseEstimator):
         return np.column_stack([1 - X[:, 0], X[:, 0]])
 
 
-def threshold_optimizer(score, y, group, new_score, new_group, *, constraint, repeats):
-    """Fit thresholds to scores; return the probability of acceptance of old and new rows, and seconds of each fit."""
-    model = GivenScore().fit(score[:, None], y)
-    seconds = []
-    for _ in range(repeats):
-        optimizer = ThresholdOptimizer(
-            estimator=model, constraints=constraint, prefit=True, predict_method="predict_proba"
-        )
-        start = time.perf_counter()
-        optimizer.fit(score[:, None], y, sensitive_features=group)
-        seconds.append(time.perf_counter() - start)
-    accept = optimizer._pmf_predict(score[:, None], sensitive_features=group)[:, 1]
-    new_accept = optimizer._pmf_predict(new_score[:, None], sensitive_features=new_group)[:, 1]
-    return {"seconds": seconds, "accept": np.asarray(accept), "new_accept": np.asarray(new_accept)}
+def threshold_optimizer(*, constraints, repeats, **arrays):
+    """Fit thresholds to the scores of each task; return the probability of acceptance of its old and new rows.
+
+    Arrays are called ``<task>.score`` and so on. ``seconds`` holds those of every fit, by task.
+    """
+    found = {"seconds": []}
+    for task, constraint in enumerate(constraints):
+        score, new_score = (arrays[f"{task}.{part}"][:, None] for part in ("score", "new_score"))
+        y, group, new_group = (arrays[f"{task}.{part}"] for part in ("y", "group", "new_group"))
+        model = GivenScore().fit(score, y)
+        seconds = []
+        for _ in range(repeats):
+            optimizer = ThresholdOptimizer(
+                estimator=model, constraints=constraint, prefit=True, predict_method="predict_proba"
+            )
+            start = time.perf_counter()
+            optimizer.fit(score, y, sensitive_features=group)
+            seconds.append(time.perf_counter() - start)
+        found["seconds"].append(seconds)
+        found[f"{task}.accept"] = optimizer._pmf_predict(score, sensitive_features=group)[:, 1]
+        found[f"{task}.new_accept"] = optimizer._pmf_predict(new_score, sensitive_features=new_group)[:, 1]
+    return found
 
 
 METRICS = {

@@ -522,8 +522,8 @@ def _why_it_fails(verdict: gate.Verdict, options: Options) -> str:
         return "Exit status 4: not every check ran, so the report is not complete."
     ids = [finding.id for finding in verdict.counted]
     shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-    strict = ", strict" if options.strict else ""
-    return f"Exit status 1 (fail on {options.fail_on}{strict}): {shown}."
+    strict = ", --strict" if options.strict else ""
+    return f"Exit status 1 (--fail-on {options.fail_on}{strict}): {shown}."
 
 
 # --- aboveboard methods, cite, reproduce ------------------------------------------------------------------------------

@@ -33,15 +33,19 @@ def test_two_groups_have_no_price_of_simultaneity_and_the_interval_of_newcombe()
     assert d.critical == pytest.approx(z, rel=0.02)
     # equal rates: nothing is added for the uncertain share
     low, high = newcombe(0.5, 100, 0.5, 100, z=d.critical)
-    assert d.low[0] == pytest.approx(0.5 * low)
-    assert d.high[0] == pytest.approx(0.5 * high)
+    assert d.low[0] == pytest.approx(0.5 * low, rel=0.01)
+    assert d.high[0] == pytest.approx(0.5 * high, rel=0.01)
+    assert d.low[0] <= 0.5 * low + 1e-12
 
 
 def test_compared_with_a_reference_group_the_interval_is_newcombes():
     d = rate_deviations(_sums([10, 40, 90], [100, 100, 200]), rng=np.random.default_rng(0), reference=1)
     low, high = newcombe(0.1, 100, 0.4, 100, z=d.critical)
     assert d.deviation.tolist() == pytest.approx([-0.3, 0.0, 0.05])
-    assert (d.low[0], d.high[0]) == pytest.approx((low, high))
+    # each end rests on the wider of Wilson's and Jeffreys' intervals
+    assert (d.low[0], d.high[0]) == pytest.approx((low, high), rel=0.1)
+    assert d.low[0] <= low + 1e-12
+    assert d.high[0] >= high - 1e-12
     assert np.isnan(d.low[1])
     assert d.centre == pytest.approx(0.4)
 
@@ -132,12 +136,12 @@ def test_equal_groups_are_rarely_found_to_differ():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("groups", "n"), [(8, 200), (10, 500)])
-@pytest.mark.parametrize("p", [0.02, 0.05, 0.1, 0.3, 0.5, 0.9])
+@pytest.mark.parametrize("p", [0.005, 0.02, 0.05, 0.1, 0.3, 0.5, 0.9])
 def test_at_most_5_percent_of_samples_of_equal_groups_are_failed_at_limit_0(groups, n, p):
-    # 4,000 draws: the share is known to 0.34 points; twelve settings, so 3 standard errors are allowed
+    # 4,000 draws: the share is known to 0.34 points; fourteen settings, so 3 standard errors are allowed
     wrong, single = _simulated(groups, n, p, 4000, np.random.default_rng(groups))
     assert wrong <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 4000)
-    assert wrong >= 0.02
+    assert wrong >= 0.01
     if n * p >= 5:
         assert 0.925 <= single <= 0.98
 

@@ -9,6 +9,7 @@ from aboveboard._stats.intervals import (
     kish,
     mover,
     newcombe,
+    outer_interval,
     rate_interval,
     weighted_n,
     wilson,
@@ -83,6 +84,15 @@ def test_wilson_itself_covers_as_little_as_91_2_percent_below_35_rows_and_92_5_a
     assert min(low, key=low.get) == 13
     assert low[13] == pytest.approx(0.9120, abs=5e-4)
     assert min(value for n, value in low.items() if n >= 35) >= 0.925
+
+
+def test_the_outer_interval_holds_wilsons_and_jeffreys():
+    k, n = np.array([c[0] for c in COUNTS]), np.array([c[1] for c in COUNTS])
+    low, high = outer_interval(k, n, z=2.7)
+    tail = stats.norm.sf(2.7)
+    inner = [wilson(k, n, z=2.7), stats.beta.ppf(np.array([[tail], [1 - tail]]), k + 0.5, n - k + 0.5)]
+    np.testing.assert_allclose(low, np.where(k == 0, 0, np.minimum(inner[0][0], inner[1][0])), atol=1e-12)
+    np.testing.assert_allclose(high, np.where(k == n, 1, np.maximum(inner[0][1], inner[1][1])), atol=1e-12)
 
 
 def test_no_interval_has_width_zero_not_even_where_nothing_was_observed():

@@ -416,6 +416,20 @@ def test_a_file_that_is_cut_short_empty_or_something_else_is_refused(tmp_path, s
             read_table(path)
 
 
+def test_a_damaged_file_is_refused_before_it_can_crash_the_process(tmp_path):
+    """Found by fuzzing: the offsets of the texts lead out of the file."""
+    path = tmp_path / "data.arrow"
+    write(pd.DataFrame({"s": ["one", "two", "three"]}), path)
+    content = path.read_bytes()
+    offsets = np.array([0, 3, 6, 11], dtype="int32").tobytes()
+    wide = np.dtype("int64")
+    offsets = offsets if offsets in content else np.array([0, 3, 6, 11], dtype=wide).tobytes()
+    assert content.count(offsets) == 1
+    path.write_bytes(content.replace(offsets, offsets[:-2] + b"\xff\x7f"))
+    with pytest.raises(InputError, match="cannot be read as Arrow"):
+        read_table(path)
+
+
 @pytest.mark.parametrize("suffix", [".parquet", ".feather"])
 def test_a_typed_file_without_rows_or_columns_is_refused(tmp_path, suffix):
     write(TYPED[:0], tmp_path / f"data{suffix}")

@@ -63,7 +63,8 @@ def test_names_with_lone_surrogates_are_written_as_json_escapes(tmp_path):
 @pytest.mark.parametrize(
     "text",
     [
-        "{", "{}", '{"schema_version": 1}', '{"a": ' * 100_000, '{"schema_version": 1e999}',
+        "{", "{}", '{"a": NaN}', '{"a": -Infinity}', '{"schema_version": 1}', '{"a": ' * 100_000,
+        '{"schema_version": 1e999}',
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_refused_as_bad_input(text):
@@ -108,3 +109,4 @@ def test_a_report_with_anything_in_any_place_is_read_or_refused(data):
     except InputError:
         return
     assert report.worst in ("ok", "note", "warn", "fail")
+    assert Report.from_json(report.to_json()).to_json() == report.to_json()

@@ -7,6 +7,7 @@ How to use it::
     low, high = rate_interval(successes, n)                   # Wilson, a little wider below 35 rows
     low, high = wilson(successes, n)                          # Wilson as published; any critical value
     low, high = clopper_pearson(successes, n)                 # exact, conservative
+    low, high = outer_interval(successes, n, z=2.7)           # for comparisons of many groups
     low, high = newcombe(p1, n1, p2, n2, z=2.7)               # difference p1 - p2; any critical value
     n_eff = kish(weights.sum(), (weights**2).sum())
 
@@ -34,6 +35,7 @@ __all__ = [
     "kish",
     "mover",
     "newcombe",
+    "outer_interval",
     "rate_interval",
     "weighted_n",
     "wilson",
@@ -97,6 +99,23 @@ def rate_interval(successes: ArrayLike, n: ArrayLike, *, level: float = 0.95) ->
     """
     size = np.asarray(n, dtype=np.float64)
     return wilson(successes, size, z=critical_z(level) * np.where(size < _FEW, _WIDER, 1.0))
+
+
+def outer_interval(successes: ArrayLike, n: ArrayLike, *, z: ArrayLike) -> tuple[Floats, Floats]:
+    """Return the wider, at each end, of Wilson's and Jeffreys' intervals, for comparisons that must not cry wolf.
+
+    Far out in the tails (the critical values of many groups) and at small counts, Wilson's end on the side of 1/2 lies
+    too close to the rate; Jeffreys' equal-tailed interval, the quantiles of a Beta distribution, is right there.
+
+    Parameters and results as for `wilson`.
+    """
+    k, size = np.broadcast_arrays(np.asarray(successes, dtype=np.float64), np.asarray(n, dtype=np.float64))
+    low, high = wilson(k, size, z=z)
+    tail = stats.norm.sf(np.asarray(z, dtype=np.float64))
+    none, all_of = k == 0, k == size
+    jeffreys_low = np.where(none, 0.0, stats.beta.ppf(tail, k + 0.5, size - k + 0.5))
+    jeffreys_high = np.where(all_of, 1.0, stats.beta.isf(tail, k + 0.5, size - k + 0.5))
+    return np.minimum(low, jeffreys_low), np.maximum(high, jeffreys_high)
 
 
 def clopper_pearson(successes: ArrayLike, n: ArrayLike, *, level: float = 0.95) -> tuple[Floats, Floats]:

@@ -11,7 +11,7 @@ P. Hall, "On the bootstrap and confidence intervals", Annals of Statistics 14, 1
 G. Y. Zou, A. Donner, "Construction of confidence limits about effect measures", Statistics in Medicine 27, 2008.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from scipy import sparse, stats
 from aboveboard._stats.bootstrap import CellMoments, ClusterCells, max_t_critical, resampled_weights
 from aboveboard._stats.cells import GroupMeans
 from aboveboard._stats.deviations import WIDER, ClusterGrams, Deviations, max_t_normal, positive, ratio
-from aboveboard._stats.intervals import critical_z, kish, mover, weighted_n, wilson
+from aboveboard._stats.intervals import critical_z, kish, mover, outer_interval, weighted_n, wilson
 
 __all__ = ["gap_deviations", "mean_deviations"]
 
@@ -179,7 +179,13 @@ def gap_deviations(
         covariance = matrix / np.outer(spread, spread) * np.sqrt(np.outer(own.variance, own.variance))
     critical = max_t_normal(covariance, own.total, compared, level=level, rng=rng, reference=reference, normals=normals)
     critical *= WIDER
-    low, high = mover(own.gap, own.interval(critical), other.gap, other.interval(critical), correlation=correlation)
+    low, high = mover(
+        own.gap,
+        own.interval(critical, outer_interval),
+        other.gap,
+        other.interval(critical, outer_interval),
+        correlation=correlation,
+    )
     difference = own.gap - other.gap
     kept = np.ones(members)
     if reference is None:
@@ -245,9 +251,9 @@ class _Gaps:
         # Student's quantile for the spread of few scores
         self.score_error = np.sqrt(score_variance) * stats.t.ppf(0.5 + level / 2, degrees) / critical_z(level)
 
-    def interval(self, z: float) -> tuple[Floats, Floats]:
+    def interval(self, z: float, of_rate: Callable[..., tuple[Floats, Floats]] = wilson) -> tuple[Floats, Floats]:
         half = z * self.score_error
-        rate_interval = wilson(np.nan_to_num(self.rate) * self.n, self.n, z=z)
+        rate_interval = of_rate(np.nan_to_num(self.rate) * self.n, self.n, z=z)
         return mover(
             self.score, (self.score - half, self.score + half), self.rate, rate_interval, correlation=self.correlation
         )

@@ -115,9 +115,9 @@ def read_table(
         frame = _binary(path, suffix, what, notes)
         columns = _Converter(what, types or {}, like, "", notes)
     else:
-        content = _text(_bytes(path, suffix, what), what, notes)
-        table, delimiter = _csv(content, what)
+        table, delimiter = _csv(_text(_bytes(path, suffix, what), what, notes), what)
         frame = _unnamed(table, notes)
+        del table
         columns = _Converter(what, types or {}, like, delimiter, notes)
     if not len(frame):
         raise InputError(
@@ -196,6 +196,7 @@ def _binary(path: Path, suffix: str, what: str, notes: list[str]) -> pd.DataFram
             table = pa.feather.read_table(str(path), memory_map=False)
         else:
             table = _arrow(path)
+        table.validate(full=True)  # offsets that lead out of a damaged file would crash the process later
     except (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError) as error:
         raise InputError(
             f"{what}: {path.name!r} cannot be read as {kind} ({_why(error)})",
@@ -500,10 +501,10 @@ class _Converter:
 
     def convert(self, frame: pd.DataFrame) -> ReadTable:
         columns = {}
-        for name in frame.columns:
-            column = frame[name]
-            columns[name] = self._from_text(column) if self.from_text else self._typed(column)
-        converted = pd.DataFrame(columns, columns=frame.columns)
+        names = list(frame.columns)
+        for name in names:  # text is let go as soon as it is converted, so that it is not held twice
+            columns[name] = self._from_text(frame.pop(name)) if self.from_text else self._typed(frame[name])
+        converted = pd.DataFrame(columns, columns=names)
         kinds = {name: column_kind(converted[name]) for name in columns if converted[name].notna().any()}
         levels = {name: tuple(converted[name].cat.categories) for name, kind in kinds.items() if kind == "category"}
         return ReadTable(converted, kinds, levels, tuple(self.notes))

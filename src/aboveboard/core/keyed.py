@@ -20,7 +20,7 @@ def record_bytes(record_id: object) -> bytes:
     TypeError
         For anything else: a float has several spellings, so it is no identifier.
     """
-    if isinstance(record_id, bool):
+    if isinstance(record_id, bool) or type(record_id).__name__ == "bool_":  # NumPy 1.26 counts its booleans
         raise TypeError(f"a record id must be text, bytes or a whole number; got {record_id!r}")
     if isinstance(record_id, bytes):
         return b"b" + record_id

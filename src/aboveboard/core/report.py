@@ -1,6 +1,7 @@
 """The report: everything an audit found, in one object that round-trips through JSON."""
 
 import json
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +34,13 @@ _KINDS: Final[dict[str, type]] = {
 
 renderers: dict[str, Callable[["Report"], str]] = {}
 """Renderers by format name ("html", "notebook", "text", ...); aboveboard.auditing.report puts them here."""
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is no finite number")
+    return number
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,7 +156,7 @@ class Report:
         is_text = isinstance(source, str) and source.lstrip().startswith("{")
         try:
             text = str(source) if is_text else Path(source).read_text(encoding="utf-8")
-            data = json.loads(text)
+            data = json.loads(text, parse_float=_finite, parse_constant=_finite)
             if not isinstance(data, dict):
                 raise TypeError("not an object")
             return cls.from_dict(data)

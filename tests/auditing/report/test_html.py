@@ -7,6 +7,7 @@ import hashlib
 import itertools
 import json
 import re
+import types
 from html.parser import HTMLParser
 from importlib import resources
 
@@ -15,7 +16,7 @@ import pytest
 import aboveboard.auditing.report.figures as figures_module
 import aboveboard.auditing.report.html as html_module
 from aboveboard.auditing.report.figures import COLOURS
-from aboveboard.core import Column, Figure, Finding, Report, Series, Table
+from aboveboard.core import Column, Figure, Finding, Reference, Report, Series, Table
 from aboveboard.core.report import renderers
 
 _VOID = {"meta", "link", "img", "br", "hr", "input", "path", "use", "rect"}
@@ -392,7 +393,53 @@ def test_findings_on_single_groups_are_folded_into_their_family():
 
     findings = (one("g/rate/sex"), one("g/rate/sex=F", "sex=F"), one("g/rate/sex=M", "sex=M"))
     page = _Page(renderers["html"](Report(subject={}, findings=findings)))
-    (article,) = [e for e in page.all("article") if e["attrs"]["id"] == "finding-1"]
+    (article,) = [e for e in page.all("article") if e["attrs"].get("id") == "finding-1"]
     assert "2 groups" in article["text"]
     assert "On g/rate/sex=F." in article["text"]
     assert {e["attrs"]["id"] for e in page.all("li") if "id" in e["attrs"]} == {"finding-2", "finding-3"}
+
+
+@pytest.fixture
+def method(monkeypatch):
+    """A method in the catalogue, with evidence in which one criterion of three did not come out."""
+    found = types.SimpleNamespace(
+        name="RandomizedFairClassifier",
+        slug="x",
+        area="fairness",
+        tier="experimental",
+        summary="Finds the most accurate <classifier> under a parity.",
+        remedy="model = fit(X, y)\nif a < b and c > d:\n    print('</code><script>')\n",
+        extras=("fast", "ot"),
+        paper=Reference(title="A paper", authors="A. Author", year=2025, doi="10.1000/x"),
+        evidence={
+            "method": "RandomizedFairClassifier",
+            "seed": 3,
+            "commit": "0123456789abcdef",
+            "full": {"criteria": [{"passed": True}, {"passed": False}, {"passed": True}]},
+        },
+    )
+    monkeypatch.setattr(html_module, "catalogue", lambda: (found,))
+    return found
+
+
+def test_a_remedy_shows_its_snippet_its_evidence_its_extras_and_its_source(report, method):
+    page = _Page(renderers["html"](report))
+    (remedy,) = [e for e in page.all("article") if e["attrs"].get("id") == "remedy-1"]
+    for said in (
+        "Experimental",
+        method.summary,
+        "pip install 'aboveboard[fast,ot]'",
+        "2 of 3 criteria of its experiment came out, at full scale with seed 3, recorded at commit 0123456789ab.",
+        "aboveboard reproduce RandomizedFairClassifier",
+        'A. Author, "A paper", 2025. https://doi.org/10.1000/x',
+        "Rows with sex = Female are selected",
+    ):
+        assert said in remedy["text"]
+    assert method.remedy.strip("\n") in [e["text"] for e in page.all("code")]
+    assert "https://doi.org/10.1000/x" in [e["attrs"].get("href") for e in page.all("a")]
+    assert len(page.all("script")) == 1
+
+
+def test_a_method_without_evidence_says_so(report, method):
+    method.evidence = None
+    assert "None recorded." in renderers["html"](report)

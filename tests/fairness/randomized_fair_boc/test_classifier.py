@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.exceptions import NotFittedError
@@ -60,7 +61,18 @@ def observed_rates(accept, y, group, constraint):
     return np.array([accept[counted & (group == g)].mean() for g in np.unique(group)])
 
 
-@parametrize_with_checks([RandomizedFairClassifier(cv=3, random_state=0)])
+# scikit-learn 1.6 turns three classes into two differently for its two fits, so that their labels cannot agree
+_LABELS_DIFFER = "scikit-learn 1.6 gives the two fits that it compares different labels"
+EXPECTED_FAILURES = {
+    f"check_sample_weight_equivalence_on_{kind}_data": _LABELS_DIFFER
+    for kind in ("dense", "sparse")
+    if sklearn.__version__.startswith("1.6.")
+}
+
+
+@parametrize_with_checks(
+    [RandomizedFairClassifier(cv=3, random_state=0)], expected_failed_checks=lambda _: EXPECTED_FAILURES
+)
 def test_it_is_a_scikit_learn_estimator(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from aboveboard.auditing.frames import column_kind
 from aboveboard.auditing.model import Answers, FittedModel
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
@@ -85,7 +86,7 @@ def _probes(subject: Subject, model: FittedModel, X: pd.DataFrame) -> Iterator[_
             else "The data have none in such columns; if none ever comes, no harm is done.",
             lambda columns=columns: model.answer(_with_missing(X, columns)),  # type: ignore[misc]
         )
-    levels = [name for name, kind in subject.kinds.items() if kind in ("category", "text")]
+    levels = [name for name in X.columns if _takes_text(X[name])]
     if levels:
         yield _Probe(
             "unseen_category",
@@ -180,6 +181,12 @@ def _with_missing(X: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     return changed
 
 
+def _takes_text(series: "pd.Series[Any]") -> bool:
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return not pd.api.types.is_datetime64_any_dtype(series.cat.categories.dtype)
+    return column_kind(series) == "text" and pd.api.types.is_string_dtype(series.dtype)
+
+
 def _with_new_level(X: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
     changed = X.copy()
     half = np.arange(len(X)) < max(len(X) // 2, 1)
@@ -190,8 +197,6 @@ def _with_new_level(X: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
             categories = series.cat.categories
             if pd.api.types.is_numeric_dtype(categories.dtype):
                 new = categories.max() + 1 if len(categories) else 0
-            elif pd.api.types.is_datetime64_any_dtype(categories.dtype):
-                continue
             series = series.cat.add_categories([new])
         changed[name] = series.mask(half, new)
     return changed

@@ -16,9 +16,10 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit, logit
 
 from aboveboard._stats.bootstrap import CellMoments, ClusterCells, percentile_interval, resampled_weights
-from aboveboard._stats.intervals import mover, newcombe, wilson
+from aboveboard._stats.intervals import critical_z, mover, newcombe, wilson
 from aboveboard._stats.score_histogram import ScoreHistogram
 from aboveboard.auditing.disclosure import withhold_crossed, withhold_parts
 from aboveboard.auditing.estimates import Area, Rate, Rows, area_interval, area_under_curve, interval_text, percent
@@ -126,7 +127,7 @@ def _binary(subject: Subject, rows: Rows, replicates: int, rng: np.random.Genera
     ]
     if subject.score is None:
         out.informative = balanced[1]
-    out.skills.insert(0, _accuracy_skill(subject, rows))
+    out.skills.insert(0, _accuracy_skill(subject, rows, replicates, rng))
     margins = [np.count_nonzero(mask) for mask in (y, ~y)]
     out.withheld = any(0 < count < subject.min_cell for count in margins)
     return out
@@ -169,6 +170,7 @@ def _score_metrics(
     low, high = percentile_interval(draws)
     values = {name: float(histogram.statistic(name)) for name in names}
     intervals = {name: _bootstrap_interval(values[name], low[i], high[i]) for i, name in enumerate(names)}
+    intervals["average_precision"] = _log_interval(values["average_precision"], draws[:, 1], odds=True)
     rarest = int(min(np.count_nonzero(subject.y == 1), np.count_nonzero(subject.y == 0)))
     if np.isfinite(values["auc"]) and intervals["auc"] is None:
         intervals["auc"] = area_interval(values["auc"], 0.0, rarest, rows)
@@ -205,7 +207,7 @@ def _multiclass(subject: Subject, rows: Rows, replicates: int, rng: np.random.Ge
         _Metric("macro F1", *macro, n, "mean F1 over the classes"),
     ]
     out.informative, out.chance = balanced[1], 1.0 / max(len(present), 1)
-    out.skills.append(_accuracy_skill(subject, rows))
+    out.skills.append(_accuracy_skill(subject, rows, replicates, rng))
     if subject.score is None:
         return out
     area, used = _one_vs_rest(subject, rows, rng)
@@ -256,7 +258,7 @@ def _regression(subject: Subject, rows: Rows, replicates: int, rng: np.random.Ge
     absolute = np.abs(error)
     at = weighted_quantile(absolute, weight, 0.5)
     out.metrics += [
-        entry("R²", r2, r2s, "share of the variance of the target that the model explains"),
+        _Metric("R²", float(r2), _one_minus(_log_interval(1 - r2, 1 - r2s)), n, "share of the variance explained"),
         entry("MAE", means[0], draws[:, 0], "mean absolute error, in units of the target"),
         entry("RMSE", np.sqrt(means[1]), np.sqrt(draws[:, 1]), "root mean squared error, in units of the target"),
         entry("bias", means[2], draws[:, 2], "mean of prediction minus truth; above 0: too high"),
@@ -371,6 +373,29 @@ def _bootstrap_interval(value: Any, low: Any, high: Any) -> Interval | None:
     return Interval(float(low), float(high), method="percentile bootstrap")
 
 
+def _log_interval(value: Any, draws: NDArray[np.float64], *, odds: bool = False) -> Interval | None:
+    """Return the normal interval of the logarithm (or log odds), with the bootstrap's standard error.
+
+    For figures that a resample repeats the bias of: percentiles would double it.
+    """
+    highest = 1.0 if odds else np.inf
+    known = draws[(draws > 0) & (draws < highest)]
+    if not 0 < value < highest or len(known) < 0.9 * len(draws):
+        return None
+    scale = logit if odds else np.log
+    half = critical_z() * float(np.std(scale(known)))
+    if half <= 1e-12:
+        return None
+    back = expit if odds else np.exp
+    centre = float(scale(value))
+    method = "bootstrap, log odds" if odds else "bootstrap, logarithm"
+    return Interval(min(float(back(centre - half)), value), max(float(back(centre + half)), value), method=method)
+
+
+def _one_minus(interval: Interval | None) -> Interval | None:
+    return None if interval is None else Interval(1 - interval.high, 1 - interval.low, method=interval.method)
+
+
 # --- trivial answers -------------------------------------------------------------------------------------------------
 
 
@@ -381,7 +406,7 @@ def _training_share(subject: Subject, code: int) -> float | None:
     return float(np.mean(subject.train.y[known] == code)) if known.any() else None
 
 
-def _accuracy_skill(subject: Subject, rows: Rows) -> _Skill:
+def _accuracy_skill(subject: Subject, rows: Rows, replicates: int, rng: np.random.Generator) -> _Skill:
     """Compare with always saying the most common class, row by row."""
     k = len(subject.classes)
     if subject.train is not None and (subject.train.y >= 0).any():
@@ -389,25 +414,34 @@ def _accuracy_skill(subject: Subject, rows: Rows) -> _Skill:
     else:
         common = int(np.bincount(subject.y, weights=subject.weights, minlength=k).argmax())
     model, trivial = subject.prediction == subject.y, subject.y == common
-    mine, other = rows.rate(model & ~trivial), rows.rate(trivial & ~model)
+    answer = f"always saying {subject.class_names[common]!r}"
     right, base = rows.rate(model), rows.rate(trivial)
-    error = 1 - base.value
+    if base.value >= 1:
+        return _Skill("most_common_class", answer, "accuracy", right.value, base.value, float("nan"), None)
+    value = 1 - (1 - right.value) / (1 - base.value)
+    if np.array_equal(subject.prediction, np.full(len(subject), common)):
+        interval: Interval | None = Interval(0.0, 0.0, method="the same answers")
+    else:
+        _, draws = rows.means(np.column_stack([~model, ~trivial]), replicates, rng)
+        low, high = percentile_interval(1 - draws[:, 0] / np.where(draws[:, 1] > 0, draws[:, 1], np.nan))
+        interval = _bootstrap_interval(value, low, high)
+    if interval is None:
+        interval = _paired_interval(rows.rate(model & ~trivial), rows.rate(trivial & ~model), 1 - base.value)
+    return _Skill("most_common_class", answer, "accuracy", right.value, base.value, value, interval)
+
+
+def _paired_interval(mine: Rate, other: Rate, error: float) -> Interval:
+    """Return the interval of the difference of two accuracies on the same rows, as a share of `error`.
+
+    Parameters
+    ----------
+    mine, other : Rate
+        Of rows that the model alone, and the trivial answer alone, gets right.
+    """
     # shares of one sample that exclude each other vary against each other
     pq = mine.value * other.value / max((1 - mine.value) * (1 - other.value), 1e-300)
-    ends = mover(
-        *_as_arrays(mine),
-        *_as_arrays(other),
-        correlation=-np.sqrt(pq),
-    )
-    low, high = float(ends[0]), float(ends[1])
-    if np.array_equal(subject.prediction, np.full(len(subject), common)):
-        low = high = 0.0  # it is the trivial answer
-    interval = None
-    if error > 0:
-        interval = Interval(low / error, high / error, method="paired, MOVER, Wilson")
-    value = (right.value - base.value) / error if error > 0 else float("nan")
-    trivial_answer = f"always saying {subject.class_names[common]!r}"
-    return _Skill("most_common_class", trivial_answer, "accuracy", right.value, base.value, value, interval)
+    low, high = mover(*_as_arrays(mine), *_as_arrays(other), correlation=-np.sqrt(pq))
+    return Interval(float(low) / error, float(high) / error, method="paired, MOVER, Wilson")
 
 
 def _as_arrays(rate: Rate) -> tuple[NDArray[np.float64], tuple[NDArray[np.float64], NDArray[np.float64]]]:

@@ -230,8 +230,8 @@ def _within(items: Sequence[_T]) -> list[_T]:
 def _subtitle(report: Report) -> str:
     subject = report.subject
     model = subject.get("model", "")
-    who = {"": "Audit", "predictions given": "Audit of predictions"}.get(model, f"Audit of {model}")
-    what = f" for “{subject['target']}”" if subject.get("target") else ""
+    who = {"": "Audit", "predictions given": "Audit of predictions"}.get(model, f"Audit of {shorten(clean(model), 60)}")
+    what = f" for “{shorten(clean(subject['target']), 60)}”" if subject.get("target") else ""
     rows = f" on {subject['rows']:,} rows" if subject.get("rows") is not None else ""
     return who + what + rows
 
@@ -449,8 +449,11 @@ def _remedies(
     methods = {method.name: method for method in catalogue()}
     found = []
     for name, anchor in answers.items():
-        answered = [finding for finding in report.findings if name in finding.remedies]
-        answered.sort(key=lambda finding: VERDICTS.index(verdict(finding)))
+        named = sorted(
+            (finding for finding in report.findings if name in finding.remedies),
+            key=lambda finding: VERDICTS.index(verdict(finding)),
+        )
+        answered = [family.head for family in families(named)]
         method = methods.get(name)
         found.append(
             {
@@ -477,11 +480,11 @@ def _evidence_words(method: Method | None) -> str:
         return "None recorded."
     criteria = evidence["full"]["criteria"]
     passed = sum(bool(criterion["passed"]) for criterion in criteria)
-    verdict_ = "all" if passed == len(criteria) else f"{passed} of"
+    share = "All" if passed == len(criteria) else f"{passed} of"
     return (
-        f"{verdict_} {len(criteria)} criteria of its experiment came out, at full scale with seed {evidence['seed']}, "
+        f"{share} {len(criteria)} criteria of its experiment came out, at full scale with seed {evidence['seed']}, "
         f"recorded at commit {str(evidence['commit'])[:12]}. Run it yourself: aboveboard reproduce {evidence['method']}"
-    ).capitalize()
+    )
 
 
 def _reference(reference: Reference | None) -> dict[str, str] | None:

@@ -281,7 +281,7 @@ def writing(finding: Finding, report: Report) -> str:
     units = {
         entry.get("unit")
         for entry in report.limits
-        if entry["name"].startswith(f"{finding.check}.") and entry["value"] == finding.limit
+        if str(entry.get("name")).startswith(f"{finding.check}.") and entry.get("value") == finding.limit
     }
     return _WRITINGS.get(str(units.pop()).partition(" ")[0], "number") if len(units) == 1 else "number"
 

@@ -12,11 +12,12 @@ from aboveboard.fairness.randomized_fair_boc._optimum import (
     Floats,
     GroupCurve,
     Indices,
+    best_rates,
     constraint_mass,
     without_mass,
 )
 
-__all__ = ["SAME_SCORE", "GroupAtoms", "Rule", "SortedScores", "accepted", "all_present"]
+__all__ = ["SAME_SCORE", "GroupAtoms", "Rule", "SortedScores", "accepted", "all_present", "fair_rules"]
 
 SAME_SCORE: Final = 1e-12
 """Scores closer than this are equal: one person's score may differ in the last bits from batch to batch."""
@@ -57,9 +58,14 @@ class SortedScores:
     @classmethod
     def build(cls, score: Floats, y: Floats, weight: Floats, code: Indices, n_groups: int) -> "SortedScores":
         order = np.argsort(score, kind="stable")
-        order = order[np.argsort(code[order], kind="stable")]
+        order = order[np.argsort(code[order].astype(np.int16 if n_groups < 2**15 else np.intp), kind="stable")]
         bounds = np.concatenate([[0], np.cumsum(np.bincount(code, minlength=n_groups))])
         return cls(order, score[order], y[order], weight[order] / weight.sum(), bounds)
+
+    @property
+    def codes(self) -> Indices:
+        """The group of the row at each place."""
+        return np.repeat(np.arange(len(self.bounds) - 1), np.diff(self.bounds))
 
     def slices(self) -> list[slice]:
         """Return the places of each group."""
@@ -145,6 +151,15 @@ class GroupAtoms:
 
     def rate(self, rule: Rule) -> float:
         return float(self.weight @ self.acceptance(rule) / self.curve.total)
+
+
+def fair_rules(
+    rows: SortedScores, groups: Sequence[Any], constraint: Constraint, slack: float, *, calibrate: bool
+) -> tuple[list[GroupAtoms], list[Rule]]:
+    """Return the atoms of each group, and the rules of the most accurate fair classifier over them."""
+    atoms = all_present(rows.atoms(constraint, calibrate=calibrate), groups, constraint)
+    rates = best_rates([group.curve for group in atoms], slack)
+    return atoms, [group.rule(rate) for group, rate in zip(atoms, rates, strict=True)]
 
 
 def all_present(atoms: Sequence[GroupAtoms | None], groups: Sequence[Any], constraint: Constraint) -> list[GroupAtoms]:

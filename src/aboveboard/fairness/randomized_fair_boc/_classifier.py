@@ -28,21 +28,20 @@ from aboveboard.fairness.randomized_fair_boc._atoms import (
     Rule,
     SortedScores,
     accepted,
-    all_present,
+    fair_rules,
 )
 from aboveboard.fairness.randomized_fair_boc._groups import group_codes, known_codes
 from aboveboard.fairness.randomized_fair_boc._optimum import (
     Constraint,
     Floats,
     Indices,
-    best_rates,
     checked_constraint,
     checked_slack,
     constant_from_totals,
     kappa_from_totals,
     without_mass,
 )
-from aboveboard.fairness.randomized_fair_boc._price import cross_fit
+from aboveboard.fairness.randomized_fair_boc._price import counted_rows, cross_fit
 
 __all__ = ["RandomizedFairClassifier"]
 
@@ -221,19 +220,14 @@ class RandomizedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
         present = weight > 0
         rows = (score[present], label[present], weight[present], code[present])
         _refuse_unlabelled(*rows[1::2], self.groups_, constraint)
-        atoms = all_present(
-            SortedScores.build(*rows, len(self.groups_)).atoms(constraint, calibrate=calibrate),
-            self.groups_,
-            constraint,
-        )
-        rates = best_rates([group.curve for group in atoms], slack)
-        rules = [group.rule(rate) for group, rate in zip(atoms, rates, strict=True)]
+        sorted_rows = SortedScores.build(*rows, len(self.groups_))
+        atoms, rules = fair_rules(sorted_rows, self.groups_, constraint, slack, calibrate=calibrate)
         before = _plugin_accuracy(atoms, rules)
         if self.derandomize:
             rules = [_rounded(group, rule) for group, rule in zip(atoms, rules, strict=True)]
         self._describe_rules(atoms, rules, before)
         self._remember_quantiles(atoms)
-        self._cross_fit(rows, constraint, slack, calibrate, random)
+        self._cross_fit(sorted_rows, constraint, slack, calibrate, random)
         self._group_totals = np.array([group.curve.total for group in atoms])
         self._data_sha256 = _sha256(*rows)
         self.kappa_ = kappa_from_totals(self._group_totals)
@@ -546,14 +540,14 @@ class RandomizedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             reached = np.concatenate([[0.0], np.cumsum(group.weight[::-1])])
             self._quantiles.append((group.score[::-1].copy(), reached / reached[-1]))
 
-    def _cross_fit(self, rows: Any, constraint: Constraint, slack: float, calibrate: bool, random: Any) -> None:
+    def _cross_fit(
+        self, rows: SortedScores, constraint: Constraint, slack: float, calibrate: bool, random: Any
+    ) -> None:
         seed = random.randint(2**31 - 1)
         self.expected_accuracy_ = self.unconstrained_accuracy_ = float("nan")
         self.expected_accuracy_interval_: Interval | None = None
         self.calibration_error_: float | None = None
-        score, label, weight, code = rows
-        counted = {"equal_opportunity": label == 1, "predictive_equality": label == 0}
-        counts = np.bincount(code[counted.get(constraint, label >= 0)], minlength=len(self.groups_))
+        counts = counted_rows(rows, constraint)
         if counts.min() < 2:
             warnings.warn(
                 f"group {self.groups_[int(counts.argmin())]!r} has a single row that counts under {constraint}, so "
@@ -563,10 +557,7 @@ class RandomizedFairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[
             )
             return
         fitted = cross_fit(
-            score,
-            label,
-            weight,
-            code,
+            rows,
             self.groups_,
             constraint,
             np.array([slack]),

@@ -1,7 +1,9 @@
 """The most accurate fair classifier over atoms: in closed form, by whole atoms only, and how far poison can move it."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from time import monotonic
 from typing import Any, Final, Literal, get_args
 
@@ -34,6 +36,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
 
 _SAME_RATE: Final = 1e-12  # rates closer than this are equal: float sums of masses do not meet more exactly
+_ROW_SCALE: Final = 1e4
 _FLAT: Final = 1e-12  # a summed slope smaller than this is zero
 
 
@@ -164,7 +167,7 @@ def deterministic_fair_bayes_optimal(
     mass, eta, group, constraint
         As for `fair_bayes_optimal`.
     tol : float, default 0
-        How far apart the largest and the smallest group rate may be. Solutions are checked to 1e-9 beyond it.
+        How far apart the largest and the smallest group rate may be.
     time_limit : float, default 60
         Seconds.
 
@@ -182,41 +185,27 @@ def deterministic_fair_bayes_optimal(
 
     Notes
     -----
-    HiGHS accepts rows that are violated by 1e-6; rows are scaled up, and a solution whose rates differ by more than
-    ``tol + 1e-9`` is cut off and the program solved again.
+    Where the constraint masses are multiples of one unit (counts of people) and ``tol == 0``, the equal rates can only
+    be multiples of one over the greatest common divisor of the group totals; the program is then posed in whole numbers
+    and the parity exact. Else rows are scaled up, since HiGHS accepts rows that are violated by 1e-6, and a solution
+    whose rates differ by more than ``tol + 1e-9`` is cut off and the program solved again.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
     atoms = _Atoms.checked(mass, eta, group, constraint)
     tol = checked_slack(tol, "tol")
-    n, n_groups = len(atoms.mass), len(atoms.groups)
-    scale = 1e4
-    rows = np.zeros((n_groups, n + 1))
-    rows[atoms.code, np.arange(n)] = scale * atoms.weight / atoms.totals[atoms.code]
-    rows[:, n] = -scale  # the last variable is the smallest rate
-    parity = LinearConstraint(rows, -1e-9 * scale, (tol + 1e-9) * scale)
-    gain = np.append(atoms.mass * (2 * atoms.eta - 1), 0.0)
-    integrality = np.append(np.ones(n), 0)
-    cuts: list[Any] = []
-    deadline = monotonic() + time_limit
-    while (left := deadline - monotonic()) > 0:
-        solution = milp(
-            -gain,
-            integrality=integrality,
-            bounds=Bounds(0, 1),
-            constraints=[parity, *cuts],
-            options={"time_limit": left, "mip_rel_gap": 0.0},
+    counts = _whole_numbers(atoms.weight) if tol == 0 else None
+    if counts is not None:
+        rows, bounds = _counted_rows(atoms, counts)
+        slack = 0.0
+    else:
+        rows, bounds = _scaled_rows(atoms)
+        slack = (tol + 1e-9) * _ROW_SCALE
+    found = _best_whole(atoms, rows, bounds, slack, tol + 1e-9, time_limit)
+    if found is None:
+        raise TimeoutError(
+            f"no proven optimum over {len(atoms.mass)} atoms within {time_limit:g} s. Merge atoms, allow a larger tol "
+            "or more time"
         )
-        if solution.status != 0:
-            break
-        f = np.round(solution.x[:n])
-        found = atoms.classifier(f)
-        if found.gap <= tol + 1e-9:
-            return found
-        cuts.append(LinearConstraint(np.append(2 * f - 1, 0.0), -np.inf, f.sum() - 1))
-    raise TimeoutError(
-        f"no proven optimum over {n} atoms within {time_limit:g} s. Merge atoms, allow a larger tol or more time"
-    )
+    return found
 
 
 def robustness_constant(
@@ -334,6 +323,65 @@ class _Atoms:
             n_fractional=int(coin.sum()),
             randomized_mass=float(self.mass[coin].sum()),
         )
+
+
+def _whole_numbers(weight: Floats) -> NDArray[np.int64] | None:
+    """Return weights as multiples of one unit; None where there is no unit of at least 1e-7."""
+    fractions = [Fraction(float(value)).limit_denominator(10**6) for value in weight]
+    unit = math.lcm(*(fraction.denominator for fraction in fractions))
+    if unit > 10**7 or max(abs(float(f) - w) for f, w in zip(fractions, weight, strict=True)) > 1e-12:
+        return None
+    return np.array([int(fraction * unit) for fraction in fractions], dtype=np.int64)
+
+
+def _counted_rows(atoms: _Atoms, counts: NDArray[np.int64]) -> tuple[Floats, tuple[float, float]]:
+    """Return rows that say ``accepted of group a = (n_a / g) t``; t is the last variable, from 0 to g."""
+    n = len(counts)
+    rows = np.zeros((len(atoms.groups), n + 1))
+    rows[atoms.code, np.arange(n)] = counts
+    totals = rows.sum(axis=1).astype(np.int64)
+    divisor = int(np.gcd.reduce(totals))
+    rows[:, n] = -(totals // divisor)
+    return rows, (0.0, float(divisor))
+
+
+def _scaled_rows(atoms: _Atoms) -> tuple[Floats, tuple[float, float]]:
+    """Return rows that say ``rate of group a - r``, times a scale; r is the last variable, from 0 to 1."""
+    n = len(atoms.mass)
+    rows = np.zeros((len(atoms.groups), n + 1))
+    rows[atoms.code, np.arange(n)] = _ROW_SCALE * atoms.weight / atoms.totals[atoms.code]
+    rows[:, n] = -_ROW_SCALE
+    return rows, (0.0, 1.0)
+
+
+def _best_whole(
+    atoms: _Atoms, rows: Floats, bounds: tuple[float, float], slack: float, gap: float, time_limit: float
+) -> FairBOC | None:
+    """Solve the integer program, whose rows may lie in [0, slack]; None when time is up."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    n = len(atoms.mass)
+    lower, upper = np.zeros(n + 1), np.append(np.ones(n), bounds[1])
+    integrality = np.append(np.ones(n), float(slack == 0))  # t is whole where rows are exact, r is not
+    gain = np.append(atoms.mass * (2 * atoms.eta - 1), 0.0)
+    constraints = [LinearConstraint(rows, 0.0, slack)]
+    deadline = monotonic() + time_limit
+    while (left := deadline - monotonic()) > 0:
+        solution = milp(
+            -gain,
+            integrality=integrality,
+            bounds=Bounds(lower, upper),
+            constraints=constraints,
+            options={"time_limit": left, "mip_rel_gap": 0.0},
+        )
+        if solution.status != 0:
+            return None
+        f = np.round(solution.x[:n])
+        found = atoms.classifier(f)
+        if found.gap <= gap:
+            return found
+        constraints.append(LinearConstraint(np.append(2 * f - 1, 0.0), -np.inf, f.sum() - 1))
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from aboveboard.fairness.randomized_fair_boc._optimum import (
     checked_slack,
 )
 
-__all__ = ["SLACKS", "CrossFit", "PriceOfParity", "cross_fit", "price_of_parity"]
+__all__ = ["SLACKS", "CrossFit", "PriceOfParity", "counted_rows", "cross_fit", "price_of_parity"]
 
 SLACKS: Final = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 
@@ -215,9 +215,9 @@ def price_of_parity(
     if not present.all():
         scores, outcome, weight, code = scores[present], outcome[present], weight[present], code[present]
         clusters = None if clusters is None else clusters[present]
-    fitted = cross_fit(
-        scores, outcome, weight, code, groups, constraint, slacks, cv=cv, cluster=clusters, random_state=random_state
-    )
+    rows = SortedScores.build(scores, outcome, weight, code, len(groups))
+    clusters = None if clusters is None else clusters[rows.order]
+    fitted = cross_fit(rows, groups, constraint, slacks, cv=cv, cluster=clusters, random_state=random_state)
     return fitted.price(level)
 
 
@@ -340,10 +340,7 @@ class CrossFit:
 
 
 def cross_fit(
-    score: Floats,
-    y: Floats,
-    weight: Floats,
-    code: Indices,
+    rows: SortedScores,
     groups: Sequence[Any],
     constraint: Constraint,
     slack: Floats,
@@ -353,14 +350,13 @@ def cross_fit(
     cluster: Indices | None = None,
     random_state: Any = None,
 ) -> CrossFit:
-    """Learn rules on all folds but one, and apply them to that one; all weights must be positive."""
+    """Learn rules on all folds but one, and apply them to that one; clusters stand in the order of the rows."""
     if isinstance(cv, bool) or not isinstance(cv, int | np.integer) or cv < 2:
         raise InputError(f"cv is {cv!r}", expected="a whole number of folds, at least 2")
-    _refuse_few(y, code, groups, constraint)
-    fold = _folds(y, code, int(cv), cluster, random_state)
-    rows = SortedScores.build(score, y, weight, code, len(groups))
-    fold = fold[rows.order]
-    fair, free, eta = np.empty((len(slack), len(y))), np.empty(len(y)), np.empty(len(y))
+    _refuse_few(rows, groups, constraint)
+    fold = _folds(rows, int(cv), cluster, random_state)
+    n = len(rows.y)
+    fair, free, eta = np.empty((len(slack), n)), np.empty(n), np.empty(n)
     for k in range(int(cv)):
         out = fold == k
         atoms = all_present(rows.atoms(constraint, calibrate=calibrate, keep=~out), groups, constraint)
@@ -373,25 +369,31 @@ def cross_fit(
             rates = best_rates(curves, float(allowed))
             for group, places, rate in zip(atoms, held_out, rates, strict=True):
                 fair[j, places] = accepted(rows.score[places], *group.rule(rate))
-    sorted_cluster = None if cluster is None else cluster[rows.order]
-    return CrossFit(rows, tuple(groups), constraint, slack, fair, free, eta, sorted_cluster, int(cv))
+    return CrossFit(rows, tuple(groups), constraint, slack, fair, free, eta, cluster, int(cv))
 
 
-def _folds(y: Floats, code: Indices, cv: int, cluster: Indices | None, random_state: Any) -> Indices:
+def counted_rows(rows: SortedScores, constraint: Constraint) -> Floats:
+    """Return how many rows of each group its rate is a mean over."""
+    return np.add.reduceat(_counted(rows.y, constraint), rows.bounds[:-1])
+
+
+def _folds(rows: SortedScores, cv: int, cluster: Indices | None, random_state: Any) -> Indices:
     """Return the fold of each row: strata of group and outcome, or whole clusters, dealt out in random order."""
     rng = np.random.default_rng(random_state)
     if cluster is not None:
         return (rng.permutation(int(cluster.max()) + 1) % cv)[cluster]
-    order = rng.permutation(len(y))
-    stratum = (2 * code + (y == 1)).astype(np.int32)
-    order = order[np.argsort(stratum[order], kind="stable")]
-    fold = np.empty(len(y), dtype=np.intp)
-    fold[order] = np.arange(len(y)) % cv
+    n = len(rows.y)
+    order = rng.permutation(n)
+    stratum = 2 * rows.codes + (rows.y == 1)
+    small = stratum.astype(np.int16) if len(rows.bounds) < 2**14 else stratum
+    order = order[np.argsort(small[order], kind="stable")]
+    fold = np.empty(n, dtype=np.intp)
+    fold[order] = np.arange(n) % cv
     return fold
 
 
-def _refuse_few(y: Floats, code: Indices, groups: Sequence[Any], constraint: Constraint) -> None:
-    counts = np.bincount(code, weights=_counted(y, constraint), minlength=len(groups))
+def _refuse_few(rows: SortedScores, groups: Sequence[Any], constraint: Constraint) -> None:
+    counts = counted_rows(rows, constraint)
     if counts.min() < 2:
         what = {"equal_opportunity": "positives", "predictive_equality": "negatives"}.get(constraint, "rows")
         raise InputError(

@@ -36,7 +36,7 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
     full = scale == "full"
     rng = np.random.default_rng(random_state)
     draws = 10_000 if full else 400
-    rates = (0.02, 0.05, 0.1, 0.3, 0.5, 0.9) if full else (0.3,)
+    rates = (0.005, 0.02, 0.05, 0.1, 0.3, 0.5, 0.9) if full else (0.3,)
     equal, at_limit, single, together = {}, {}, {}, {}
     for groups, n in _DESIGNS:
         for p in rates:
