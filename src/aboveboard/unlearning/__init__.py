@@ -8,6 +8,7 @@ if TYPE_CHECKING:
         ConceptBottleneckClassifier,
         EditableCBM,
         EditReport,
+        PartChange,
         RetrainComparison,
         rmia_scores,
     )
@@ -16,6 +17,7 @@ _MODULES: Final = {
     "ConceptBottleneckClassifier": "editable_cbm",
     "EditReport": "editable_cbm",
     "EditableCBM": "editable_cbm",
+    "PartChange": "editable_cbm",
     "RetrainComparison": "editable_cbm",
     "rmia_scores": "editable_cbm",
 }
@@ -24,6 +26,7 @@ __all__ = [
     "ConceptBottleneckClassifier",
     "EditReport",
     "EditableCBM",
+    "PartChange",
     "RetrainComparison",
     "rmia_scores",
 ]

@@ -31,12 +31,10 @@ class FromFeatures(ConceptBottleneckClassifier):
 
     def fit(self, X, y):
         try:
-            columns = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=float)
-            concepts = (columns > np.nanmedian(columns, axis=0)).astype(float)
-        except (TypeError, ValueError):
-            concepts = np.zeros((np.shape(X)[0] if np.ndim(X) else 1, 1))
-        if concepts.ndim != 2 or not concepts.shape[1]:
-            concepts = np.zeros((len(concepts), 1))
+            columns = np.asarray(X)
+            concepts = (columns > columns.mean(axis=0)).astype(float)
+        except (TypeError, ValueError):  # bad input, which fit must refuse by itself
+            concepts = np.zeros((1, 1))
         return super().fit(X, concepts, y)
 
 
