@@ -33,7 +33,7 @@ _STATIONARY: Final = 1e-3
 _POLISH_NEWTON: Final = 3
 _POLISH_STEPS: Final = 200
 _HALVINGS: Final = 30
-_LEAK_ROWS: Final = 5_000
+_LEAK_ROWS, _LEAK_STEPS = 5_000, 6
 _LEAKS: Final = 0.7
 _UNMOVED: Final = 1e-4
 
@@ -45,7 +45,7 @@ class _State:
     """The data as edited so far and the model's parameters; an edit makes a new one, so a failed edit changes nothing.
 
     `outputs` are what the concept predictor gives for the rows, 0 for dropped concepts. `hessians` holds, by block,
-    Hessians at these parameters and rows, without the ridge.
+    Hessians at these parameters and rows, without the ridge. `more_steps` counts Newton steps beyond the edit's own.
     """
 
     design: Any
@@ -57,6 +57,7 @@ class _State:
     theta: Floats
     top: Floats
     hessians: dict[int, Floats] = field(default_factory=dict)
+    more_steps: int = 0
 
     @property
     def inputs(self) -> Floats:
@@ -239,7 +240,7 @@ class EditableCBM:
         stale = self._backend.part.blocks_of(columns[moved]) if self._hessian == "retained" else []
         ready = self._curvature(state, [block for block in blocks if block not in stale])
         after = replace(state, concepts=edited, hessians=_without(ready.hessians, stale))
-        after = self._concept_step(after, blocks, self._curvature_source(state, after))
+        after = self._move_concepts(after, blocks, self._curvature_source(state, after))
         after = self._label_step(after, before=state)
         return self._commit("relabel", len(values), after, start)
 
@@ -298,9 +299,9 @@ class EditableCBM:
     def drop_concepts(self, concepts: Any, *, n_newton: int = 2) -> EditReport:
         """Take concepts out of the model: their heads, their weights in the label layer, and their labels.
 
-        The concept's mean is absorbed into the label layer's bias, its weights become 0, and Newton steps on the new
-        objective follow. Numbers of other concepts stay as they are. Heads of their own are untouched; a torch ``g``
-        takes L-BFGS steps on the loss of the others.
+        What the other concepts predict of a concept linearly (its mean at least) is absorbed into their weights and the
+        bias, its own weights become 0, and Newton steps on the new objective follow. Numbers of other concepts stay as
+        they are. Heads of their own are untouched; a torch ``g`` takes L-BFGS steps on the loss of the others.
 
         Parameters
         ----------
@@ -325,9 +326,7 @@ class EditableCBM:
         edited[:, gone] = np.nan
         after = replace(state, concepts=edited, active=active)
         after = self._drop_heads(after, gone)
-        top = state.top.copy()
-        top[:, -1] += top[:, gone] @ state.outputs[:, gone].mean(axis=0)
-        top[:, gone] = 0.0
+        top = _absorbed(state, gone, self._backend.top.l2)
         after = self._label_newton(replace(after, top=top), n_newton)
         leaks = {self.concept_names[j]: _told_by_others(state.concepts[:, j], after) for j in gone}
         notes = [
@@ -510,6 +509,27 @@ class EditableCBM:
 
     # --- steps -------------------------------------------------------------------------------------------------------
 
+    def _move_concepts(self, state: _State, blocks: list[int], curvature: _State) -> _State:
+        """Take a Newton step of some blocks, and more where they leave too large a gradient (see `polish_above`)."""
+        state = self._concept_step(state, blocks, curvature)
+        if self._polish_above is None or not self._newton_polishes:
+            return state
+        part, n = self._backend.part, len(state.labels)
+        norms = np.full(len(state.theta), np.inf)
+        for steps in range(_POLISH_NEWTON + 1):
+            gradient = part.gradient(state.theta, state.design, state.outputs, state.concepts)
+            left = np.linalg.norm(gradient, axis=1) / n
+            total = float(np.linalg.norm(left))
+            if total <= self._polish_above or not total < float(np.linalg.norm(norms)) or steps == _POLISH_NEWTON:
+                break
+            rough = np.flatnonzero(left > self._polish_above / (2 * np.sqrt(len(left)))).tolist()
+            norms, state = left, replace(self._concept_step(state, rough, state), more_steps=state.more_steps + 1)
+        return state
+
+    @property
+    def _newton_polishes(self) -> bool:
+        return isinstance(self._backend.part, LinearConcepts) and self._solver != "ekfac"
+
     def _concept_step(self, state: _State, blocks: list[int], curvature: _State) -> _State:
         """Take a Newton step of some blocks on the state's loss, with the Hessian of `curvature`'s rows and labels."""
         part = self._backend.part
@@ -565,9 +585,9 @@ class EditableCBM:
         """
         blocks = self._backend.part.blocks_of(np.flatnonzero(after.active))
         if self._hessian == "retained":
-            return self._label_step(self._concept_step(after, blocks, after), before=after)
+            return self._label_step(self._move_concepts(after, blocks, after), before=after)
         rows = self._label_step(after, before)
-        return self._label_step(self._concept_step(rows, blocks, before), before=rows)
+        return self._label_step(self._move_concepts(rows, blocks, before), before=rows)
 
     def _drop_heads(self, state: _State, gone: Indices) -> _State:
         """Take the heads of dropped concepts away; where concepts share parameters, let the others settle.
@@ -663,18 +683,22 @@ class EditableCBM:
     ) -> EditReport:
         """Polish where it is needed, make the edit the model's own, and report."""
         old = self._state if before is None else before
-        stepped, residuals = after, self._residuals(after)
-        polish = self._polish_above is not None and max(residuals) > self._polish_above
-        notes = list(notes)
-        if polish:
-            after, how = self._polish(after, max(residuals), self._polish_above or 0.0)
-            notes.append(f"the step left a residual gradient of norm {max(residuals):.2g}, so {how} followed")
+        residuals, notes = self._residuals(after), list(notes)
+        if self._polish_above is not None and max(residuals) > self._polish_above:
+            theta = after.theta
+            after = self._polish(after, self._polish_above)
             residuals = self._residuals(after)
+            if after.theta is not theta:
+                notes.append("steps of L-BFGS followed, since Newton steps left too large a gradient")
+                after = replace(after, more_steps=max(1, after.more_steps))
+        if after.more_steps:
+            notes.append(f"Newton steps beyond the edit's own: {after.more_steps}")
+        polished, after = after.more_steps > 0, replace(after, more_steps=0)
         changes = [
             PartChange(float(np.linalg.norm(new - was)), _relative(new - was, was), residual)
             for new, was, residual in (
-                (stepped.theta, old.theta, residuals[0]),
-                (stepped.top, old.top if reference is None else reference, residuals[1]),
+                (after.theta, old.theta, residuals[0]),
+                (after.top, old.top if reference is None else reference, residuals[1]),
             )
         ]
         if kind == "drop_concepts" and isinstance(self._backend.part, LinearConcepts):
@@ -687,36 +711,38 @@ class EditableCBM:
             seconds=time.perf_counter() - start,
             concepts=changes[0],
             labels=changes[1],
-            polished=polish,
-            warning=_warning(changes),
+            polished=polished,
+            warning="" if polished else _warning(changes),
             notes=tuple(notes),
             repredictability=leaks or {},
         )
         self.reports.append(report)
         return report
 
-    def _polish(self, state: _State, norm: float, enough: float) -> tuple[_State, str]:
-        """Take more Newton steps while they help (where the loss is convex), then L-BFGS steps if need be."""
-        steps = 0
-        blocks = self._backend.part.blocks_of(np.flatnonzero(state.active))
-        if isinstance(self._backend.part, LinearConcepts) and self._solver != "ekfac":
+    def _polish(self, state: _State, enough: float) -> _State:
+        """Take Newton steps of the label layer while they help, then L-BFGS steps of both parts if need be."""
+        first, second = self._residuals(state)
+        if first <= enough and self._newton_polishes:
             for _ in range(_POLISH_NEWTON):
-                closer = self._label_newton(self._concept_step(state, blocks, state), 1)
-                left = max(self._residuals(closer))
-                if not left < norm:
+                closer = self._label_newton(state, 1)
+                left = self._label_residual(closer)
+                if not left < second:
                     break
-                state, norm, steps = closer, left, steps + 1
-                if norm <= enough:
-                    return state, f"{steps} more Newton step{'s' if steps > 1 else ''}"
+                state, second = replace(closer, more_steps=state.more_steps + 1), left
+                if second <= enough:
+                    return state
         tol = enough / np.sqrt(max(state.theta.size, state.top.size))
-        state, _ = self._refit(state, state.theta, state.top, float(tol), _POLISH_STEPS)
-        return state, f"{steps} more Newton steps and L-BFGS" if steps else "L-BFGS"
+        return self._refit(state, state.theta, state.top, float(tol), _POLISH_STEPS)[0]
 
     def _residuals(self, state: _State) -> tuple[float, float]:
-        n, layer, inputs = len(state.labels), self._backend.top, state.inputs
+        """Return the norms of the mean gradients of both parts."""
         first = self._backend.part.gradient(state.theta, state.design, state.outputs, state.concepts)
-        second = layer.gradient(state.top, inputs, state.labels, layer.outputs(state.top, inputs))
-        return float(np.linalg.norm(first)) / n, float(np.linalg.norm(second)) / n
+        return float(np.linalg.norm(first)) / len(state.labels), self._label_residual(state)
+
+    def _label_residual(self, state: _State) -> float:
+        layer, inputs = self._backend.top, state.inputs
+        gradient = layer.gradient(state.top, inputs, state.labels, layer.outputs(state.top, inputs))
+        return float(np.linalg.norm(gradient)) / len(state.labels)
 
     def _masked(self, state: _State, theta: Floats, design: Any) -> Floats:
         outputs: Floats = self._backend.part.outputs(theta, design)
@@ -874,6 +900,18 @@ def _warning(changes: Sequence[PartChange]) -> str:
     )
 
 
+def _absorbed(state: _State, gone: Indices, l2: float) -> Floats:
+    """Return the label weights with those of dropped concepts given to what predicts them: the others, and the bias."""
+    kept = np.append(np.delete(np.arange(len(state.active)), gone), len(state.active))
+    inputs = state.inputs
+    others = inputs[:, kept]
+    shares = solve_exactly(others.T @ others + l2 * np.eye(len(kept)), others.T @ state.outputs[:, gone])
+    top = state.top.copy()
+    top[:, kept] += top[:, gone] @ shares.T
+    top[:, gone] = 0.0
+    return top
+
+
 def _gap(edited: Floats, retrained: Floats, unedited: Floats) -> float | None:
     """Return the edited distance to the retrained parameters as a share of the unedited one."""
     moved = float(np.linalg.norm(unedited - retrained))
@@ -890,6 +928,10 @@ def _told_by_others(labels: Floats, state: _State) -> float | None:
     if len(np.unique(labels[fit])) < 2 or len(np.unique(labels[held])) < 2:
         return None
     design = with_ones(state.outputs[:, state.active])
-    head = LinearConcepts("log_loss", 1.0)
-    theta = head.fit(design[fit], labels[fit, None], np.zeros((1, design.shape[1])), 1e-3, 100).theta
+    rows, target = design[fit], labels[fit, None]
+    head, theta = LinearConcepts("log_loss", 1.0), np.zeros((1, design.shape[1]))
+    for _ in range(_LEAK_STEPS):
+        outputs = head.outputs(theta, rows)
+        hessian = head.hessian(theta, rows, outputs, target, 0) + head.l2 * np.eye(theta.size)
+        theta = theta - solve_exactly(hessian, head.gradient(theta, rows, outputs, target).ravel())
     return float(roc_auc_score(labels[held], design[held] @ theta[0]))

@@ -112,8 +112,11 @@ class LinearConcepts:
         block: int,
     ) -> Floats:
         """Return the Hessian of one head's sum without the ridge, shape (p, p); O(n p^2) time."""
-        weights = self._weights(outputs[:, [block]], concepts[:, [block]])
-        hessian: Floats = design.T @ (weights * design)
+        roots = np.sqrt(self._weights(outputs[:, [block]], concepts[:, [block]]))
+        hessian = np.zeros((design.shape[1], design.shape[1]))
+        for start in range(0, len(design), _CHUNK):
+            rows = roots[start : start + _CHUNK] * design[start : start + _CHUNK]
+            hessian += rows.T @ rows
         return hessian
 
     def operator(self, theta: Floats, design: Floats, outputs: Floats, concepts: Floats) -> Callable[[Floats], Floats]:

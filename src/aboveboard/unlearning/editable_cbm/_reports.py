@@ -19,7 +19,7 @@ class PartChange:
     Parameters
     ----------
     step_norm : float
-        Euclidean length of the step, before any polish.
+        Euclidean length of the step.
     relative_step : float
         The same as a share of the length of the parameters before the step.
     residual_gradient_norm : float
@@ -47,7 +47,7 @@ class EditReport:
     polished : bool
         Whether more steps followed, because the residual gradient was above `polish_above`; `notes` say which.
     warning : str
-        Not empty when a step was too long for an influence step to be trusted.
+        Not empty when a single step was too long to be trusted, and no more steps followed.
     notes : tuple of str
         What else the reader should know.
     repredictability : dict
