@@ -32,10 +32,10 @@ def test_the_refit_of_the_squared_loss_is_two_ridge_regressions():
     def ones(A):
         return np.column_stack([A, np.ones(len(A))])
 
-    heads = Ridge(alpha=1.0, fit_intercept=False).fit(ones(X), C)
-    top = Ridge(alpha=1.0, fit_intercept=False).fit(ones(heads.predict(ones(X))), Y)
+    heads = Ridge(alpha=0.5, fit_intercept=False).fit(ones(X), C)
+    top = Ridge(alpha=2.0, fit_intercept=False).fit(ones(heads.predict(ones(X))), Y)
     expected = top.predict(ones(heads.predict(ones(X_new))))
-    assert np.allclose(experiment._normal_equations(X, C, Y, X_new), expected)
+    assert np.allclose(experiment._normal_equations(X, C, Y, X_new, (0.5, 2.0)), expected)
 
 
 def test_flipped_labels_are_at_the_places_that_are_told():

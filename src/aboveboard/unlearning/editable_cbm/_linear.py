@@ -242,14 +242,14 @@ class LabelLayer:
         n, m, width = len(inputs), outputs.shape[1], inputs.shape[1]
         if self.loss == "squared_error":
             return np.asarray(np.kron(np.eye(m), inputs.T @ inputs), dtype=np.float64)
-        total = np.zeros((m * width, m * width))
-        blocks = np.zeros((m, width, width))
+        joint_products = np.zeros((m * width, m * width))
         for start in range(0, n, _CHUNK):
             rows, weights = inputs[start : start + _CHUNK], outputs[start : start + _CHUNK]
             joint = (weights[:, :, None] * rows[:, None, :]).reshape(len(rows), -1)
-            total -= joint.T @ joint
-            for label in range(m):
-                blocks[label] += joint[:, label * width : (label + 1) * width].T @ rows
+            joint_products += joint.T @ joint
+        total = -joint_products
+        # probabilities sum to 1, so the products with all classes add up to what the diagonal blocks need
+        blocks = joint_products.reshape(m, width, m, width).sum(axis=2)
         for label in range(m):
             place = slice(label * width, (label + 1) * width)
             total[place, place] += blocks[label]
