@@ -159,9 +159,8 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
             "curvature), which is done once; the table gives it apart. Retraining stops at the tolerance of the first "
             "fit (1e-6); stopped earlier it takes less time and ends elsewhere.",
             "Where people's concepts nearly determine each other, as here, the label layer is badly conditioned: "
-            "L-BFGS takes hundreds of steps there, and Newton takes a few. A large part of the time ratio comes from that: "
-            "with a ridge a hundred times stronger retraining is several times faster. Newton steps from the model "
-            "before the edit are what an edit is.",
+            "L-BFGS takes hundreds of steps there, and Newton takes a few. A large part of the time ratio comes from "
+            "that: with a ridge a hundred times stronger, retraining is several times faster.",
             "The paper's image backbones trained end to end, its data sets (OAI, CUB, CelebA) and its minutes are out "
             "of reach here.",
         ),

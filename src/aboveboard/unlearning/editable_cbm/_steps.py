@@ -1,0 +1,280 @@
+"""The steps of which edits are made: data and parameters go in, and others come out; nothing is changed in place."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import roc_auc_score
+
+from aboveboard.unlearning.editable_cbm._backends import Backend
+from aboveboard.unlearning.editable_cbm._curvature import Floats, Solver, conjugate_gradient, solve_exactly
+from aboveboard.unlearning.editable_cbm._linear import LinearConcepts, with_ones
+
+__all__ = ["STATIONARY", "State", "Steps", "absorbed", "told_by_others", "without"]
+
+STATIONARY: Final = 1e-3
+"""Largest norm of the mean gradient at which a model counts as being at its optimum."""
+_POLISH_NEWTON: Final = 3
+_POLISH_STEPS: Final = 200
+_HALVINGS: Final = 30
+_LEAK_ROWS, _LEAK_STEPS = 5_000, 6
+
+Indices = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class State:
+    """The data as edited so far and the model's parameters; an edit makes a new one, so a failed edit changes nothing.
+
+    `outputs` are what the concept predictor gives for the rows, 0 for dropped concepts. `hessians` holds, by block,
+    Hessians at these parameters and rows, without the ridge. `more_steps` counts Newton steps beyond the edit's own.
+    """
+
+    design: Any
+    concepts: Floats
+    labels: Indices
+    ids: Indices
+    outputs: Floats
+    active: NDArray[np.bool_]
+    theta: Floats
+    top: Floats
+    hessians: dict[int, Floats] = field(default_factory=dict)
+    more_steps: int = 0
+
+    @property
+    def inputs(self) -> Floats:
+        return with_ones(self.outputs)
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How steps are taken: by which solver for each part, with which Hessian, and how far they are polished."""
+
+    backend: Backend
+    solver: Solver
+    top_solver: Solver
+    hessian: Literal["retained", "all"]
+    polish_above: float | None
+
+    def move_concepts(self, state: State, blocks: list[int], curvature: State) -> State:
+        """Take a Newton step of some blocks, and more where they leave too large a gradient (see `polish_above`)."""
+        state = self.concept_step(state, blocks, curvature)
+        if self.polish_above is None or not self.newton_polishes:
+            return state
+        part, n = self.backend.part, len(state.labels)
+        norms = np.full(len(state.theta), np.inf)
+        for steps in range(_POLISH_NEWTON + 1):
+            gradient = part.gradient(state.theta, state.design, state.outputs, state.concepts)
+            left = np.linalg.norm(gradient, axis=1) / n
+            total = float(np.linalg.norm(left))
+            if total <= self.polish_above or not total < float(np.linalg.norm(norms)) or steps == _POLISH_NEWTON:
+                break
+            rough = np.flatnonzero(left > self.polish_above / (2 * np.sqrt(len(left)))).tolist()
+            norms, state = left, replace(self.concept_step(state, rough, state), more_steps=state.more_steps + 1)
+        return state
+
+    @property
+    def newton_polishes(self) -> bool:
+        return isinstance(self.backend.part, LinearConcepts) and self.solver != "ekfac"
+
+    def concept_step(self, state: State, blocks: list[int], curvature: State) -> State:
+        """Take a Newton step of some blocks on the state's loss, with the Hessian of `curvature`'s rows and labels."""
+        part = self.backend.part
+        gradient = part.gradient(state.theta, state.design, state.outputs, state.concepts)
+        others = np.setdiff1d(np.arange(len(gradient)), blocks)
+        gradient[others] = 0.0
+        at = (curvature.theta, curvature.design, curvature.outputs, curvature.concepts)
+        if self.solver == "exact":
+            step = np.zeros_like(gradient)
+            for block, hessian in self.curvature(curvature, blocks).hessians.items():
+                if block in blocks:
+                    step[block] = solve_exactly(hessian + part.l2 * np.eye(len(hessian)), gradient[block])
+        elif self.solver == "cg":
+            step = conjugate_gradient(part.operator(*at), gradient.ravel()).reshape(gradient.shape)
+        else:
+            step = part.kronecker_step(*at, gradient)
+            step[others] = 0.0
+        theta = state.theta - step
+        outputs = part.updated(theta, state.design, state.outputs, blocks)
+        outputs[:, ~state.active] = 0.0
+        return replace(state, theta=theta, outputs=outputs, hessians=without(state.hessians, blocks))
+
+    def label_step(self, state: State, before: State) -> State:
+        """Take a Newton step of the label layer; ``hessian="all"`` takes the Hessian at the inputs before the edit."""
+        source = state if self.hessian == "retained" else replace(before, top=state.top)
+        layer, inputs = self.backend.top, state.inputs
+        gradient = layer.gradient(state.top, inputs, state.labels, layer.outputs(state.top, inputs))
+        where = inputs if source is state else source.inputs
+        step = layer.step(state.top, where, layer.outputs(state.top, where), gradient, self.top_solver)
+        return replace(state, top=state.top - step)
+
+    def label_newton(self, state: State, n_newton: int) -> State:
+        """Take Newton steps of the label layer, each halved until the loss falls."""
+        layer, inputs, labels = self.backend.top, state.inputs, state.labels
+        top = state.top
+        value = layer.value(top, inputs, labels)
+        for _ in range(n_newton):
+            outputs = layer.outputs(top, inputs)
+            step = layer.step(top, inputs, outputs, layer.gradient(top, inputs, labels, outputs), self.top_solver)
+            for _ in range(_HALVINGS):
+                candidate = layer.value(top - step, inputs, labels)
+                if candidate <= value:
+                    top, value = top - step, candidate
+                    break
+                step = step / 2
+        return replace(state, top=top)
+
+    def refit_rows(self, before: State, after: State) -> State:
+        """Let both parts follow a change of rows.
+
+        With the Hessian before the edit the label layer takes two steps, as the paper has it: other rows first, then
+        other concepts. With the edited Hessian one step to both is as accurate.
+        """
+        blocks = self.backend.part.blocks_of(np.flatnonzero(after.active))
+        if self.hessian == "retained":
+            return self.label_step(self.move_concepts(after, blocks, after), before=after)
+        rows = self.label_step(after, before)
+        return self.label_step(self.move_concepts(rows, blocks, before), before=rows)
+
+    def drop_heads(self, state: State, gone: Indices) -> State:
+        """Take the heads of dropped concepts away; where concepts share parameters, let the others settle.
+
+        Leaving a concept's loss out is no small change of a shared predictor, whose Hessian need not stay positive
+        definite: L-BFGS steps take the place of the paper's single one.
+        """
+        part = self.backend.part
+        if isinstance(part, LinearConcepts):
+            theta, outputs = state.theta.copy(), state.outputs.copy()
+            theta[gone], outputs[:, gone] = 0.0, 0.0
+            return replace(state, theta=theta, outputs=outputs, hessians=without(state.hessians, gone.tolist()))
+        tol = (self.polish_above or STATIONARY) / np.sqrt(state.theta.size)
+        theta = part.fit(state.design, state.concepts, state.theta, tol, _POLISH_STEPS).theta
+        return replace(state, theta=theta, outputs=self.masked(state, theta, state.design), hessians={})
+
+    def curvature_source(self, before: State, after: State) -> State:
+        return after if self.hessian == "retained" else before
+
+    def curvature(self, state: State, blocks: list[int]) -> State:
+        """Return the state with the Hessians of these blocks, computed where they are missing."""
+        if self.solver != "exact":
+            return state
+        at = (state.theta, state.design, state.outputs, state.concepts)
+        found = dict(state.hessians)
+        for block in blocks:
+            if block not in found:
+                found[block] = self.backend.part.hessian(*at, block)
+        return replace(state, hessians=found)
+
+    def changed_rows(
+        self,
+        state: State,
+        keep: NDArray[np.bool_] | None = None,
+        added: tuple[Any, Floats, Indices, Indices] | None = None,
+    ) -> State:
+        """Return the state with fewer or more rows, its Hessians brought up to date at the same parameters."""
+        backend = self.backend
+        if keep is not None:
+            design, outputs, concepts = backend.select(state.design, ~keep), state.outputs[~keep], state.concepts[~keep]
+            after = replace(
+                state,
+                design=backend.select(state.design, keep),
+                concepts=state.concepts[keep],
+                labels=state.labels[keep],
+                ids=state.ids[keep],
+                outputs=state.outputs[keep],
+            )
+            sign = -1.0
+        else:
+            assert added is not None
+            design, concepts, labels, ids = added
+            outputs = self.masked(state, state.theta, design)
+            after = replace(
+                state,
+                design=backend.append(state.design, design),
+                concepts=np.concatenate([state.concepts, concepts]),
+                labels=np.concatenate([state.labels, labels]),
+                ids=np.concatenate([state.ids, ids]),
+                outputs=np.concatenate([state.outputs, outputs]),
+            )
+            sign = 1.0
+        if 2 * len(concepts) > len(after.concepts):
+            return replace(after, hessians={})
+        changed = {
+            block: hessian + sign * backend.part.hessian(state.theta, design, outputs, concepts, block)
+            for block, hessian in state.hessians.items()
+        }
+        return replace(after, hessians=changed)
+
+    def refit(self, state: State, theta: Floats, top: Floats, tol: float, max_iter: int) -> tuple[State, bool]:
+        fitted = self.backend.part.fit(state.design, state.concepts, theta, tol, max_iter)
+        outputs = self.masked(state, fitted.theta, state.design)
+        start = top.copy()
+        start[:, :-1][:, ~state.active] = 0.0
+        layer = self.backend.top.fit(with_ones(outputs), state.labels, start, tol, max_iter)
+        after = replace(state, theta=fitted.theta, top=layer.theta, outputs=outputs, hessians={})
+        return after, fitted.converged and layer.converged
+
+    def polish(self, state: State, enough: float) -> State:
+        """Take Newton steps of the label layer while they help, then L-BFGS steps of both parts if need be."""
+        first, second = self.residuals(state)
+        if first <= enough and self.newton_polishes:
+            for _ in range(_POLISH_NEWTON):
+                closer = self.label_newton(state, 1)
+                left = self.label_residual(closer)
+                if not left < second:
+                    break
+                state, second = replace(closer, more_steps=state.more_steps + 1), left
+                if second <= enough:
+                    return state
+        tol = enough / np.sqrt(max(state.theta.size, state.top.size))
+        return self.refit(state, state.theta, state.top, float(tol), _POLISH_STEPS)[0]
+
+    def residuals(self, state: State) -> tuple[float, float]:
+        """Return the norms of the mean gradients of both parts."""
+        first = self.backend.part.gradient(state.theta, state.design, state.outputs, state.concepts)
+        return float(np.linalg.norm(first)) / len(state.labels), self.label_residual(state)
+
+    def label_residual(self, state: State) -> float:
+        layer, inputs = self.backend.top, state.inputs
+        gradient = layer.gradient(state.top, inputs, state.labels, layer.outputs(state.top, inputs))
+        return float(np.linalg.norm(gradient)) / len(state.labels)
+
+    def masked(self, state: State, theta: Floats, design: Any) -> Floats:
+        outputs: Floats = self.backend.part.outputs(theta, design)
+        outputs[:, ~state.active] = 0.0
+        return outputs
+
+
+def without(hessians: dict[int, Floats], blocks: Sequence[int]) -> dict[int, Floats]:
+    return {block: hessian for block, hessian in hessians.items() if block not in blocks}
+
+
+def absorbed(state: State, gone: Indices, l2: float) -> Floats:
+    """Return the label weights with those of dropped concepts given to what predicts them: the others, and the bias."""
+    kept = np.append(np.delete(np.arange(len(state.active)), gone), len(state.active))
+    inputs = state.inputs
+    others = inputs[:, kept]
+    shares = solve_exactly(others.T @ others + l2 * np.eye(len(kept)), others.T @ state.outputs[:, gone])
+    top = state.top.copy()
+    top[:, kept] += top[:, gone] @ shares.T
+    top[:, gone] = 0.0
+    return top
+
+
+def told_by_others(labels: Floats, state: State) -> float | None:
+    """Return the area under the ROC curve with which a logistic head on the remaining concepts tells a dropped one."""
+    known = np.flatnonzero(~np.isnan(labels))
+    known = known[:: max(1, len(known) // _LEAK_ROWS)]
+    fit, held = known[::2], known[1::2]
+    if len(np.unique(labels[fit])) < 2 or len(np.unique(labels[held])) < 2:
+        return None
+    design = with_ones(state.outputs[:, state.active])
+    rows, target = design[fit], labels[fit, None]
+    head, theta = LinearConcepts("log_loss", 1.0), np.zeros((1, design.shape[1]))
+    for _ in range(_LEAK_STEPS):
+        outputs = head.outputs(theta, rows)
+        hessian = head.hessian(theta, rows, outputs, target, 0) + head.l2 * np.eye(theta.size)
+        theta = theta - solve_exactly(hessian, head.gradient(theta, rows, outputs, target).ravel())
+    return float(roc_auc_score(labels[held], design[held] @ theta[0]))
