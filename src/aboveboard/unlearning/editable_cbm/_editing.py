@@ -210,7 +210,7 @@ class EditableCBM:
         stale = self._backend.part.blocks_of(columns[moved]) if self._steps.hessian == "retained" else []
         ready = self._steps.curvature(state, [block for block in blocks if block not in stale])
         after = replace(state, concepts=edited, hessians=without(ready.hessians, stale))
-        after = self._steps.move_concepts(after, blocks, self._steps.curvature_source(state, after))
+        after = self._steps.move_concepts(after, blocks, self._steps.curvature_source(ready, after))
         after = self._steps.label_step(after, before=state)
         return self._commit("relabel", len(values), after, start)
 
@@ -313,8 +313,8 @@ class EditableCBM:
         Parameters
         ----------
         C : array or data frame of shape (rows that are still in the data, q)
-            Labels 0, 1 or NaN, in the order of `row_ids`. A torch ``g`` must be a ``Sequential`` that ends in a
-            ``Linear`` layer.
+            Labels 0, 1 or NaN, in the order of `row_ids`. A torch ``g`` must be a ``Linear`` layer, or a
+            ``Sequential`` that ends in one.
         n_newton : int >= 1, default 2
 
         Returns
@@ -459,7 +459,10 @@ class EditableCBM:
         if self._steps.solver == "exact":
             every = self._backend.part.blocks_of(np.flatnonzero(active))
             self._state = self._steps.curvature(self._state, every)
-        self._origin = replace(self._state, design=None, outputs=np.empty((0, 0)), hessians={})
+        # kept to compare with: parameters alone, so that nothing of forgotten rows stays
+        none = np.empty(0, dtype=np.intp)
+        start = self._state
+        self._origin = State(None, np.empty((0, 0)), none, none, np.empty((0, 0)), active, start.theta, start.top)
         self.reports = []
         self.prepare_seconds = time.perf_counter() - begin
 

@@ -45,6 +45,7 @@ class State:
 
     @property
     def inputs(self) -> Floats:
+        """What the label layer sees: the outputs with a one appended."""
         return with_ones(self.outputs)
 
 
@@ -77,6 +78,7 @@ class Steps:
 
     @property
     def newton_polishes(self) -> bool:
+        """Whether further steps are Newton's: the loss is convex and the Hessian not approximated."""
         return isinstance(self.backend.part, LinearConcepts) and self.solver != "ekfac"
 
     def concept_step(self, state: State, blocks: list[int], curvature: State) -> State:
@@ -154,6 +156,7 @@ class Steps:
         return replace(state, theta=theta, outputs=self.masked(state, theta, state.design), hessians={})
 
     def curvature_source(self, before: State, after: State) -> State:
+        """Return the state whose Hessian a step takes."""
         return after if self.hessian == "retained" else before
 
     def curvature(self, state: State, blocks: list[int]) -> State:
@@ -208,6 +211,7 @@ class Steps:
         return replace(after, hessians=changed)
 
     def refit(self, state: State, theta: Floats, top: Floats, tol: float, max_iter: int) -> tuple[State, bool]:
+        """Fit both parts from the parameters given, and say whether both reached the tolerance."""
         fitted = self.backend.part.fit(state.design, state.concepts, theta, tol, max_iter)
         outputs = self.masked(state, fitted.theta, state.design)
         start = top.copy()
@@ -237,17 +241,20 @@ class Steps:
         return float(np.linalg.norm(first)) / len(state.labels), self.label_residual(state)
 
     def label_residual(self, state: State) -> float:
+        """Return the norm of the label layer's mean gradient."""
         layer, inputs = self.backend.top, state.inputs
         gradient = layer.gradient(state.top, inputs, state.labels, layer.outputs(state.top, inputs))
         return float(np.linalg.norm(gradient)) / len(state.labels)
 
     def masked(self, state: State, theta: Floats, design: Any) -> Floats:
+        """Return outputs with 0 for the concepts that the state has dropped."""
         outputs: Floats = self.backend.part.outputs(theta, design)
         outputs[:, ~state.active] = 0.0
         return outputs
 
 
 def without(hessians: dict[int, Floats], blocks: Sequence[int]) -> dict[int, Floats]:
+    """Return the Hessians of the other blocks."""
     return {block: hessian for block, hessian in hessians.items() if block not in blocks}
 
 
