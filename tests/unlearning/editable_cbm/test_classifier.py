@@ -31,9 +31,9 @@ class FromFeatures(ConceptBottleneckClassifier):
 
     def fit(self, X, y):
         try:
-            columns = np.asarray(X)
-            concepts = (columns > columns.mean(axis=0)).astype(float)
-        except (TypeError, ValueError):  # bad input, which fit must refuse by itself
+            columns = np.asarray(X.toarray() if hasattr(X, "toarray") else X)
+            concepts = (columns > np.quantile(columns, 0.5, axis=0)).astype(float)
+        except (TypeError, ValueError, IndexError):  # bad input, which fit must refuse by itself
             concepts = np.zeros((1, 1))
         return super().fit(X, concepts, y)
 
