@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 from scipy.stats import spearmanr
 from sklearn.datasets import load_breast_cancer
 from sklearn.decomposition import PCA
-from sklearn.metrics import roc_auc_score
+from sklearn.metrics import f1_score, roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
 from aboveboard.core.finding import Column, Figure, Line, Series, Table
 from aboveboard.data import load_adult, load_fashion_mnist
 from aboveboard.reproduce import Criterion, Outcome, Scale
 from aboveboard.unlearning import ConceptBottleneckClassifier, EditableCBM, EditReport, RetrainComparison, rmia_scores
+from aboveboard.unlearning.editable_cbm._linear import LabelLayer, with_ones
 
 __all__ = ["CONCEPTS", "run"]
 
@@ -51,6 +52,7 @@ _FLIPPED: Final = 0.05
 _L2, _STRONGER_L2 = (1e-2, 1e-2), (1.0, 1.0)
 _MEMBERS, _SETS = 1_000, 5
 _SMALL: Final = 6_000
+_FINE_TUNING_STEPS: Final = 20
 _TIGHT, _FINE = 1e-8, 1e-7
 
 
@@ -70,7 +72,10 @@ class _Problem:
 
 @dataclass(frozen=True, slots=True)
 class _Cell:
-    """One edit and its comparison; `small` marks edits of labels or rows of up to 3 %."""
+    """One edit and its comparison; `small` marks edits of labels or rows of up to 3 %.
+
+    `fine_tuned` is the F1 of the cheap way out: the unedited concepts, and a few L-BFGS steps of the label layer.
+    """
 
     name: str
     edit: _Edit
@@ -78,6 +83,7 @@ class _Cell:
     report: EditReport
     found: RetrainComparison
     prepare_seconds: float
+    fine_tuned: float
 
 
 def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
@@ -290,7 +296,20 @@ def _cell(
     editable = EditableCBM(model, problem.X, problem.C, problem.y, solver=solver)
     report = edit(editable)
     found = editable.compare_with_retrain(problem.X_test, problem.y_test)
-    return _Cell(name, edit, small, report, found, editable.prepare_seconds)
+    return _Cell(name, edit, small, report, found, editable.prepare_seconds, _fine_tuned(problem, model, editable))
+
+
+def _fine_tuned(problem: _Problem, model: ConceptBottleneckClassifier, editable: EditableCBM) -> float:
+    rows, gone = editable.row_ids, ~editable.model.active_concepts_
+    start = np.column_stack([model.coef_, model.intercept_])
+    start[:, :-1][:, gone] = 0.0
+    inputs = []
+    for X in (problem.X[rows], problem.X_test):
+        concepts = model.predict_concepts(X)
+        concepts[:, gone] = 0.0
+        inputs.append(with_ones(concepts))
+    theta = LabelLayer("log_loss", problem.l2[1]).fit(inputs[0], problem.y[rows], start, 1e-6, _FINE_TUNING_STEPS).theta
+    return float(f1_score(problem.y_test, (inputs[1] @ theta.T).argmax(axis=1), average="macro"))
 
 
 def _single_steps(problem: _Problem, model: ConceptBottleneckClassifier, cells: list[_Cell]) -> list[_Cell]:
@@ -685,6 +704,7 @@ def _cell_table(cells: list[_Cell], name: str) -> Table:
         Column("F1 edited"),
         Column("F1 retrained"),
         Column("F1 unedited"),
+        Column("F1 fine-tuned", help="Unedited concepts, and twenty L-BFGS steps of the label layer"),
         Column("concept gap"),
         Column("label gap"),
         Column("residual gradient"),
@@ -698,6 +718,7 @@ def _cell_table(cells: list[_Cell], name: str) -> Table:
             cell.name,
             cell.report.n_edits,
             *(cell.found.f1[which] for which in ("edited", "retrained", "unedited")),
+            cell.fine_tuned,
             cell.found.concept_gap,
             cell.found.label_gap,
             cell.found.residual_gradient_norm,
