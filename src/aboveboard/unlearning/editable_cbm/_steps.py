@@ -16,6 +16,7 @@ __all__ = ["STATIONARY", "State", "Steps", "absorbed", "told_by_others", "withou
 
 STATIONARY: Final = 1e-3
 """Largest norm of the mean gradient at which a model counts as being at its optimum."""
+_POLISH_SECANT: Final = 6
 _POLISH_NEWTON: Final = 3
 _POLISH_STEPS: Final = 200
 _HALVINGS: Final = 30
@@ -60,21 +61,55 @@ class Steps:
     polish_above: float | None
 
     def move_concepts(self, state: State, blocks: list[int], curvature: State) -> State:
-        """Take a Newton step of some blocks, and more where they leave too large a gradient (see `polish_above`)."""
-        state = self.concept_step(state, blocks, curvature)
+        """Take a Newton step of some blocks, and more where they leave too large a gradient (see `polish_above`).
+
+        Further steps use the same Hessian first, each block's mixed with the step before it (Anderson's method of depth
+        one), since they cost a pass over the rows and no new Hessian; where that stalls, Newton steps follow.
+        """
+        moved = self.concept_step(state, blocks, curvature)
         if self.polish_above is None or not self.newton_polishes:
-            return state
-        part, n = self.backend.part, len(state.labels)
-        norms = np.full(len(state.theta), np.inf)
-        for steps in range(_POLISH_NEWTON + 1):
-            gradient = part.gradient(state.theta, state.design, state.outputs, state.concepts)
-            left = np.linalg.norm(gradient, axis=1) / n
-            total = float(np.linalg.norm(left))
-            if total <= self.polish_above or not total < float(np.linalg.norm(norms)) or steps == _POLISH_NEWTON:
+            return moved
+        left = self._by_block(moved)
+        last_theta, last_step = state.theta, moved.theta - state.theta
+        for _ in range(_POLISH_SECANT):
+            rough = self._rough(left)
+            if not rough:
+                return moved
+            step = np.zeros_like(moved.theta)
+            step[rough] = -self._direction(moved, rough, curvature)[rough]
+            change = step - last_step
+            squared = np.square(change).sum(axis=1)
+            share = (step * change).sum(axis=1) / np.where(squared > 0, squared, 1.0)
+            theta = moved.theta.copy()
+            theta[rough] += (step - share[:, None] * (moved.theta - last_theta + change))[rough]
+            closer = replace(self._at(moved, theta, rough), more_steps=moved.more_steps + 1)
+            found = self._by_block(closer)
+            if not np.linalg.norm(found) < 0.5 * np.linalg.norm(left):
                 break
-            rough = np.flatnonzero(left > self.polish_above / (2 * np.sqrt(len(left)))).tolist()
-            norms, state = left, replace(self.concept_step(state, rough, state), more_steps=state.more_steps + 1)
-        return state
+            last_theta, last_step, moved, left = moved.theta, step, closer, found
+        for _ in range(_POLISH_NEWTON):
+            rough = self._rough(left)
+            closer = (
+                replace(self.concept_step(moved, rough, moved), more_steps=moved.more_steps + 1) if rough else moved
+            )
+            found = self._by_block(closer)
+            if not np.linalg.norm(found) < np.linalg.norm(left):
+                break
+            moved, left = closer, found
+        return moved
+
+    def _by_block(self, state: State) -> Floats:
+        """Return the norm of each block's mean gradient."""
+        gradient = self.backend.part.gradient(state.theta, state.design, state.outputs, state.concepts)
+        norms: Floats = np.linalg.norm(gradient, axis=1) / len(state.labels)
+        return norms
+
+    def _rough(self, left: Floats) -> list[int]:
+        """Return the blocks to move further; none where the whole gradient is small enough."""
+        enough = self.polish_above or 0.0
+        if np.linalg.norm(left) <= enough:
+            return []
+        return np.flatnonzero(left > enough / (2 * np.sqrt(len(left)))).tolist()
 
     @property
     def newton_polishes(self) -> bool:
@@ -83,25 +118,32 @@ class Steps:
 
     def concept_step(self, state: State, blocks: list[int], curvature: State) -> State:
         """Take a Newton step of some blocks on the state's loss, with the Hessian of `curvature`'s rows and labels."""
+        return self._at(state, state.theta - self._direction(state, blocks, curvature), blocks)
+
+    def _at(self, state: State, theta: Floats, blocks: list[int]) -> State:
+        """Return the state with other parameters in some blocks."""
+        outputs = self.backend.part.updated(theta, state.design, state.outputs, blocks)
+        outputs[:, ~state.active] = 0.0
+        return replace(state, theta=theta, outputs=outputs, hessians=without(state.hessians, blocks))
+
+    def _direction(self, state: State, blocks: list[int], curvature: State) -> Floats:
+        """Return the inverse Hessian's product with the gradient, 0 in the other blocks."""
         part = self.backend.part
         gradient = part.gradient(state.theta, state.design, state.outputs, state.concepts)
         others = np.setdiff1d(np.arange(len(gradient)), blocks)
         gradient[others] = 0.0
         at = (curvature.theta, curvature.design, curvature.outputs, curvature.concepts)
-        if self.solver == "exact":
-            step = np.zeros_like(gradient)
-            for block, hessian in self.curvature(curvature, blocks).hessians.items():
-                if block in blocks:
-                    step[block] = solve_exactly(hessian + part.l2 * np.eye(len(hessian)), gradient[block])
-        elif self.solver == "cg":
-            step = conjugate_gradient(part.operator(*at), gradient.ravel()).reshape(gradient.shape)
-        else:
-            step = part.kronecker_step(*at, gradient)
+        if self.solver == "cg":
+            return conjugate_gradient(part.operator(*at), gradient.ravel()).reshape(gradient.shape)
+        if self.solver == "ekfac":
+            step: Floats = part.kronecker_step(*at, gradient)
             step[others] = 0.0
-        theta = state.theta - step
-        outputs = part.updated(theta, state.design, state.outputs, blocks)
-        outputs[:, ~state.active] = 0.0
-        return replace(state, theta=theta, outputs=outputs, hessians=without(state.hessians, blocks))
+            return step
+        step = np.zeros_like(gradient)
+        hessians = self.curvature(curvature, blocks).hessians
+        for block in blocks:
+            step[block] = solve_exactly(hessians[block] + part.l2 * np.eye(gradient.shape[1]), gradient[block])
+        return step
 
     def label_step(self, state: State, before: State) -> State:
         """Take a Newton step of the label layer; ``hessian="all"`` takes the Hessian at the inputs before the edit."""
