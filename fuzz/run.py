@@ -18,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
 from pathlib import Path
 
@@ -38,26 +39,31 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--seconds", type=int, default=60, help="for each target (default: 60)")
     parser.add_argument("--only", choices=TARGETS, action="append", help="only this target; may be repeated")
+    parser.add_argument("--jobs", type=int, default=1, help="targets at the same time (default: 1)")
     parser.add_argument("--record", action="store_true", help="write executions and coverage to fuzz/RESULTS.md")
     arguments = parser.parse_args()
     if importlib.util.find_spec("atheris") is None:
         print("Skipped: Atheris is not installed. Install it with: pip install 'aboveboard[fuzz]'")
         return 0
     rows, failed = [], False
-    for target in arguments.only or TARGETS:
-        executions, coverage, crashed = fuzz(target, arguments.seconds, measure=arguments.record)
+    targets = arguments.only or list(TARGETS)
+    (FOLDER / "crashes").mkdir(exist_ok=True)
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        results = list(pool.map(lambda target: fuzz(target, arguments.seconds, measure=arguments.record), targets))
+    if not any((FOLDER / "crashes").iterdir()):
+        (FOLDER / "crashes").rmdir()
+    for target, (executions, coverage, crashed) in zip(targets, results, strict=True):
         failed |= crashed
         rows.append((target, arguments.seconds, executions, coverage, crashed))
         print(f"{target}: {executions:,} executions in {arguments.seconds} s, {'CRASHED' if crashed else 'no crash'}")
     if arguments.record:
-        record(rows)
+        record(rows, arguments.jobs)
     return int(failed)
 
 
 def fuzz(target: str, seconds: int, *, measure: bool) -> tuple[int, str, bool]:
     """Run one target; return its executions, the coverage of its modules, and whether it crashed."""
     crashes = FOLDER / "crashes"
-    crashes.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="aboveboard-fuzz-") as scratch:
         found = Path(scratch) / "found"
         shutil.copytree(FOLDER / "corpus" / target, found)
@@ -73,8 +79,6 @@ def fuzz(target: str, seconds: int, *, measure: bool) -> tuple[int, str, bool]:
         match = re.search(r"stat::number_of_executed_units:\s*(\d+)", done.stderr)
         executions = int(match[1]) if match else 0
         coverage = covered(target, found, scratch) if measure else ""
-    if not any(crashes.iterdir()):
-        crashes.rmdir()
     return executions, coverage, done.returncode != 0
 
 
@@ -93,13 +97,14 @@ def covered(target: str, corpus: Path, scratch: str) -> str:
     )
 
 
-def record(rows: list[tuple[str, int, int, str, bool]]) -> None:
+def record(rows: list[tuple[str, int, int, str, bool]], jobs: int) -> None:
+    where = f"{jobs} target(s) at a time on {os.cpu_count()} cores, Python {platform.python_version()}"
     versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("aboveboard", "atheris", "pandas", "pyarrow"))
     text = [
         "# Fuzzing: what was run",
         "",
-        f"Written by `python fuzz/run.py --seconds {rows[0][1]} --record` on {datetime.date.today()}, one core,",
-        f"Python {platform.python_version()}, {versions}. Coverage is that of lines and branches when the",
+        f"Written by `python fuzz/run.py --seconds {rows[0][1]} --record` on {datetime.date.today()},",
+        f"{where}, {versions}. Coverage is that of lines and branches when the",
         "corpus at the end of the run is replayed.",
         "",
         "| target | what it feeds | seconds | executions | coverage | crashes |",

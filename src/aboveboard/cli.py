@@ -320,6 +320,7 @@ _OUT = "Output"
          help="No feature either; may be repeated.")  # fmt: skip
 @_option(_DATA, "--model", metavar="FILE", expose_value=False, callback=_model_file,
          help="Not yet: model files come with a later release.")  # fmt: skip
+@_option(_DATA, "--trust", metavar="TYPES", expose_value=False, hidden=True)  # goes with --model
 @_option(_DATA, "--config", metavar="FILE", type=click.Path(path_type=Path),
          help="Options, types and accepted findings in a TOML file; the command line wins.")  # fmt: skip
 @_option(_READ, "--task", type=click.Choice(TASKS), help="Default: auto, as the target's values suggest.")

@@ -135,6 +135,7 @@ def test_equal_groups_are_rarely_found_to_differ():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("groups", "n"), [(8, 200), (10, 500)])
 @pytest.mark.parametrize("p", [0.005, 0.02, 0.05, 0.1, 0.3, 0.5, 0.9])
 def test_at_most_5_percent_of_samples_of_equal_groups_are_failed_at_limit_0(groups, n, p):
@@ -147,6 +148,7 @@ def test_at_most_5_percent_of_samples_of_equal_groups_are_failed_at_limit_0(grou
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("kind", ["weighted", "clustered"])
 def test_weights_and_clusters_keep_the_level(kind):
     rng = np.random.default_rng(5)

@@ -101,6 +101,7 @@ def test_gaps_of_clusters_of_equal_rows_have_the_interval_of_single_rows():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("shape", ["normal", "exponential", "lognormal"])
 def test_means_keep_the_level_over_all_groups(shape):
     rng = np.random.default_rng(7)
@@ -117,6 +118,7 @@ def test_means_keep_the_level_over_all_groups(shape):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("a", "b"), [(1, 1), (1, 9), (5, 5)])
 def test_gaps_keep_the_level_over_all_groups(a, b):
     rng = np.random.default_rng(8)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from aboveboard._stats.intervals import cluster_effective_n, critical_z, weighted_n, wilson
+from aboveboard._stats.intervals import cluster_effective_n, critical_z, rate_interval, weighted_n, wilson
 from aboveboard.core.finding import Interval
 
 if TYPE_CHECKING:
@@ -110,7 +110,8 @@ class Rows:
                 effective = self._clustered(mask, weight, value, among, effective)
         if not size or not np.isfinite(value) or effective <= 0:
             return Rate(np.nan, size, 0.0, Interval(0.0, 1.0, method=method))
-        low, high = wilson(min(value, 1.0) * effective, effective, z=critical_z() if z is None else z)
+        count = min(value, 1.0) * effective
+        low, high = rate_interval(count, effective) if z is None else wilson(count, effective, z=z)
         return Rate(value, size, effective, Interval(min(float(low), value), max(float(high), value), method=method))
 
     def means(self, columns: NDArray[Any], replicates: int, rng: np.random.Generator) -> tuple[Floats, Floats]:

@@ -64,7 +64,7 @@ def test_scores_that_are_too_extreme_are_found_and_said_to_be():
     assert found["calibration/ece"].severity in ("warn", "fail")
     assert found["calibration/slope"].severity == "note"
     assert "too extreme" in found["calibration/slope"].statement
-    assert found["calibration/slope"].value == pytest.approx(1 / 3, abs=0.03)
+    assert found["calibration/slope"].value == pytest.approx(1 / 3 - 1, abs=0.03)
 
 
 def test_scores_that_are_too_high_are_found_and_said_to_be():

@@ -402,6 +402,7 @@ def _false_fails(groups, n, p, draws, limit, shift=0.0):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("groups", "n"), [(8, 200), (10, 500)])
 def test_the_check_fails_at_most_5_percent_of_equal_groups_even_at_limit_0(groups, n):
     rate = _false_fails(groups, n, 0.3, 2000, 0.0)
@@ -409,6 +410,7 @@ def test_the_check_fails_at_most_5_percent_of_equal_groups_even_at_limit_0(group
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize(("groups", "n"), [(8, 200), (10, 500)])
 def test_the_check_fails_at_most_5_percent_where_one_group_lies_at_the_limit(groups, n):
     shift = 0.05 / (1 - 1 / groups)

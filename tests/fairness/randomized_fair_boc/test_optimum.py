@@ -91,6 +91,38 @@ def test_closed_form_has_the_accuracy_of_the_linear_program_and_no_more_coins_th
         assert coins <= n_groups - 1
 
 
+def scanned_optimum(mass, eta, group, constraint, slack):
+    """The best total gain over all windows with an end at a breakpoint, by interpolation of every group's gain."""
+    c = weights(mass, eta, constraint)
+    free = np.where((c == 0) & (eta > 0.5), mass * (2 * eta - 1), 0).sum()
+    curves = []
+    for a in np.unique(group):
+        rows = np.flatnonzero((group == a) & (c > 0))
+        rows = rows[np.argsort(-eta[rows])]
+        reached = np.append(0, np.cumsum(c[rows]) / c[rows].sum())
+        curves.append((reached, np.append(0, np.cumsum(mass[rows] * (2 * eta[rows] - 1)))))
+    points = np.concatenate([reached for reached, _ in curves])
+    start = np.unique(np.clip(np.concatenate([points, points - slack]), 0, 1 - slack))
+    total = sum(
+        np.interp(np.clip(reached[gain.argmax()], start, start + slack), reached, gain) for reached, gain in curves
+    )
+    return float(mass @ (1 - eta) + free + total.max())
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("slack", [0.0, 0.03, 0.2])
+def test_with_thousands_of_atoms_it_is_the_best_of_all_breakpoints(constraint, slack):
+    rng = np.random.default_rng(int(100 * slack) + CONSTRAINTS.index(constraint))
+    for digits in (2, 16):
+        n_groups = int(rng.integers(2, 8))
+        mass, eta = rng.random(3000) ** 2, np.round(rng.random(3000), digits)
+        mass, group = mass / mass.sum(), rng.integers(0, n_groups, 3000)
+        best = fair_bayes_optimal(mass, eta, group, constraint, slack)
+        assert best.accuracy == pytest.approx(scanned_optimum(mass, eta, group, constraint, slack), abs=1e-11)
+        assert np.ptp(rates(mass, eta, group, best.f, constraint)) <= slack + 1e-11
+        assert best.n_fractional <= n_groups - 1
+
+
 @pytest.mark.parametrize("constraint", CONSTRAINTS)
 def test_identical_groups_get_the_unconstrained_classifier(constraint):
     eta = np.tile([0.9, 0.6, 0.4, 0.05], 3)

@@ -357,8 +357,8 @@ def _slope_finding(subject: Subject, score: NDArray[Any], y: NDArray[Any]) -> Fi
         status="inconclusive" if inconclusive else "ran",
         reason=f"1 is perfect; the limits are {lowest:.2f} and {highest:.2f}."
         + (" The interval includes one of them." if inconclusive else ""),
-        value=slope,
-        interval=interval,
+        value=slope - 1,
+        interval=Interval(interval.low - 1, interval.high - 1, method=interval.method),
         limit=limit.value,
         limit_source=limit.source,
         n=len(subject),

@@ -74,8 +74,12 @@ def _finding(
     first: Answers,
     scale: float,
 ) -> Finding:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     try:
-        again = ask()
+        # so few rows need no threads, and where cores are shared threads wait for each other a hundred times longer
+        with threadpool_limits(1, user_api="openmp"):
+            again = ask()
     except ModelError as error:
         kind = type(error.__cause__).__name__ if error.__cause__ is not None else "a malformed answer"
         return Finding(

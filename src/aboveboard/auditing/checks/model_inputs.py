@@ -126,8 +126,11 @@ def _probes(subject: Subject, model: FittedModel, X: pd.DataFrame) -> Iterator[_
 
 
 def _finding(subject: Subject, probe: _Probe, expected: Answers) -> Finding:
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
     common: dict[str, Any] = {"id": f"model_inputs/{probe.key}", **_COMMON}
-    with warnings.catch_warnings():
+    # so few rows need no threads, and where cores are shared threads wait for each other a hundred times longer
+    with warnings.catch_warnings(), threadpool_limits(1, user_api="openmp"):
         warnings.simplefilter("ignore")  # a model that warns has answered
         try:
             answers = probe.ask()

@@ -49,7 +49,7 @@
 
   let folded = [];
   addEventListener("beforeprint", () => {
-    folded = Array.from(document.querySelectorAll("details:not([open])"));
+    folded = Array.from(document.querySelectorAll("details:not([open], .groups, .is-ok > *, .is-note > *)"));
     for (const details of folded) details.open = true;
   });
   addEventListener("afterprint", () => {

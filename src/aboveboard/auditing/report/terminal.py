@@ -60,7 +60,8 @@ def print_report(report: Report, console: Console, *, files: Mapping[str, str] |
     """
     page = _Page(console)
     for section in sections(report):
-        page.line(section.title, "bold", f"  {count_words(counts(section.findings))}", "dim")
+        numbers = counts(family.head for family in section.families)
+        page.line(section.title, "bold", f"  {count_words(numbers)}", "dim")
         console.print(page.findings(section.families, report))
     if report.not_run:
         page.line("Not run", "bold", f"  {count_words(counts(report.not_run))}", "dim")
@@ -77,6 +78,13 @@ def render_text(report: Report) -> str:
     console = Console(file=buffer, width=100, color_system=None, force_terminal=False, legacy_windows=False)
     print_report(report, console)
     return "".join(f"{line.rstrip()}\n" for line in buffer.getvalue().splitlines())
+
+
+def _is_plain_pass(family: Family, report: Report) -> bool:
+    """Return whether a finding says no more than that all is well: one line is enough for all of those."""
+    finding = family.head
+    shown_not_judged = finding.limit is None and finding.interval is not None
+    return verdict(finding) == "ok" and not shown_not_judged and finding.id not in report.accepted_ids
 
 
 class _Page:
@@ -111,10 +119,13 @@ class _Page:
             table.add_column("Value", justify="right", overflow="fold", min_width=12, max_width=20)
             table.add_column("Limit", justify="right", overflow="fold", min_width=6, max_width=10)
             table.add_column("Rows", justify="right", overflow="fold", min_width=6)
+        passed = [family.head for family in families if _is_plain_pass(family, report)]
         for family in families:
             finding = family.head
+            if finding in passed:
+                continue
             mark = self._mark(verdict(finding), accepted=finding.id in report.accepted_ids)
-            says = self._sentence(family)
+            says = self.text(shorten(clean(finding.statement), 400))
             figures = amount(finding, report)
             if wide:
                 value = [self.text(figures.value)] if figures.value else []
@@ -126,14 +137,10 @@ class _Page:
                 below += f", {figures.n} rows" if figures.n else ""
                 below = below.removeprefix(", ").strip()
                 table.add_row(mark, Text("\n").join([says, self.text(below, "dim")]) if below else says)
+        if passed:
+            names = ", ".join(finding.id for finding in passed)
+            table.add_row(self._mark("ok"), self.text(shorten(f"{len(passed):,} passed: {names}", 1000), "dim"))
         return table
-
-    def _sentence(self, family: Family) -> Text:
-        says = self.text(shorten(clean(family.head.statement), 400))
-        if family.groups:
-            n = len(family.groups)
-            says.append_text(self.text(f" {n:,} {'finding' if n == 1 else 'findings'} on single groups.", "dim"))
-        return says
 
     def not_run(self, report: Report) -> Table:
         table = self._table()

@@ -137,9 +137,9 @@ class Headline:
 
 
 def headline(report: Report) -> Headline:
-    """Return what the report comes to; accepted findings do not count."""
+    """Return what the report comes to; accepted findings do not count, and single groups count with their family."""
     open_ = [finding for finding in report.findings if finding.id not in report.accepted_ids]
-    numbers = counts(open_)
+    numbers = counts(family.head for family in families(open_))
     errors = sum(finding.status == "error" for finding in report.not_run)
     main: Verdict
     fail, warn, unsure = (numbers.get(name, 0) for name in ("fail", "warn", "inconclusive"))

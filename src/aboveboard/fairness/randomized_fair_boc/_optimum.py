@@ -37,6 +37,8 @@ Indices = NDArray[np.intp]
 
 _SAME_RATE: Final = 1e-12  # rates closer than this are equal: float sums of masses do not meet more exactly
 _ROW_SCALE: Final = 1e4
+_FEW_WINDOWS: Final = 256  # so many are sorted and searched; more are narrowed down first
+_HALVINGS: Final = 5
 _FLAT: Final = 1e-12  # a summed slope smaller than this is zero
 
 
@@ -120,11 +122,11 @@ def fair_bayes_optimal(
         h(r) = sum_a max{g_a(s) : r <= s <= r + d},    h'(r+) = sum_a [min(g_a'(r+), 0) + max(g_a'((r + d)+), 0)],
 
     concave and piecewise linear too, with breakpoints at those of the g_a and at the same less d; the first one where
-    the slope stops being positive is found by bisection in every group's sorted list. At most n_groups - 1 atoms are
+    the slope stops being positive is found by bisection. At most n_groups - 1 atoms are
     fractional, whatever the slack: only groups held at an end of the window can have one, and the group whose
     breakpoint fixed the window has none.
 
-    Cost: O(n log n) time for the sort, O(G^2 log^2 n) after it; O(n) memory.
+    Cost: O(n log n) time for the sort, O(n + G log n) after it; O(n) memory.
 
     Examples
     --------
@@ -465,13 +467,12 @@ class GroupCurve:
             best = np.where(indifferent, whole, best)
         return np.asarray(best)
 
-    def right_slope(self, rate: float) -> float:
-        return float(self.slope[self.breakpoint.searchsorted(rate + _SAME_RATE, side="right") - 1])
-
 
 def best_rates(curves: Sequence[GroupCurve], slack: float) -> Floats:
     """Return each group's rate in the most accurate fair classifier; shape (n_groups,)."""
-    start, stop = _first_window(curves, slack, _FLAT), _first_window(curves, slack, -_FLAT)
+    slopes = _Slopes.of(curves)
+    start = slopes.first_window(slack, _FLAT)
+    stop = start if slopes.summed(*start) < -_FLAT else slopes.first_window(slack, -_FLAT)
     low, high = np.array([start, stop]).T
     if stop[0] > start[0] + _SAME_RATE:  # h is flat from start to stop: any breakpoint between them will do
         for curve in curves:
@@ -484,27 +485,82 @@ def best_rates(curves: Sequence[GroupCurve], slack: float) -> Floats:
     return best
 
 
-def _first_window(curves: Sequence[GroupCurve], slack: float, limit: float) -> tuple[float, float]:
-    """Return the leftmost window, with an end at a breakpoint, from where the summed slope is at most `limit`."""
-    found = []
-    for curve in curves:
-        for shift in (0.0, slack) if slack else (0.0,):
-            points = curve.breakpoint
-            left, right = points.searchsorted([shift - _SAME_RATE, 1 - slack + shift + _SAME_RATE])
-            end = right
-            while left < right:
-                middle = (left + right) // 2
-                if _summed_slope(curves, points[middle] - shift, points[middle] - shift + slack) <= limit:
-                    right = middle
+@dataclass(frozen=True, slots=True)
+class _Slopes:
+    """The slopes of all groups in one sorted array, so that h' at a point is two look-ups.
+
+    Parameters
+    ----------
+    point : ndarray
+        Breakpoints of all groups, one group after the other.
+    key : ndarray
+        The same plus twice the number of the group: ascending.
+    slope : ndarray
+        Slope to the right of each; minus infinity to the right of 1.
+    offset : ndarray, shape (n_groups,)
+        What was added to the breakpoints of each group.
+    """
+
+    point: Floats
+    key: Floats
+    slope: Floats
+    offset: Floats
+
+    @classmethod
+    def of(cls, curves: Sequence[GroupCurve]) -> "_Slopes":
+        offset: Floats = 2.0 * np.arange(len(curves), dtype=np.float64)
+        point = np.concatenate([curve.breakpoint for curve in curves])
+        slope = np.concatenate([part for curve in curves for part in (curve.slope, [-np.inf])])
+        return cls(point, point + np.repeat(offset, [len(curve.breakpoint) for curve in curves]), slope, offset)
+
+    def summed(self, low: float, high: float) -> float:
+        """Return h'(r+) for the window [low, high]; minus infinity where it cannot move further."""
+        if high >= 1 - _SAME_RATE:
+            return -np.inf
+        left, right = (
+            self.slope[self.key.searchsorted(self.offset + (end + _SAME_RATE), side="right") - 1] for end in (low, high)
+        )
+        return float(np.minimum(left, 0.0).sum() + np.maximum(right, 0.0).sum())
+
+    def first_window(self, slack: float, limit: float) -> tuple[float, float]:
+        """Return the leftmost window, with an end at a breakpoint, from where the summed slope is at most `limit`."""
+        if self.summed(0.0, slack) <= limit:
+            return 0.0, slack
+        low, high = 0.0, 1.0 - slack  # h' is above the limit at low, and is not at high
+        while self._count(low, high, slack) > _FEW_WINDOWS and high - low > _SAME_RATE / 4:
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                if self.summed(middle, middle + slack) <= limit:
+                    high = middle
                 else:
-                    left = middle + 1
-            if left < end:
-                found.append((float(points[left] - shift), float(points[left] - shift + slack)))
-    return min(found)
+                    low = middle
+        windows = self._windows(low, high, slack)
+        first, last = 0, len(windows) - 1
+        while first < last:
+            at = (first + last) // 2
+            if self.summed(*windows[at]) <= limit:
+                last = at
+            else:
+                first = at + 1
+        return float(windows[first, 0]), float(windows[first, 1])
 
+    def _bounds(self, low: float, high: float, shift: float) -> tuple[Indices, Indices]:
+        """Return, by group, the first and the last place of breakpoints within [low, high] once shifted."""
+        first = self.key.searchsorted(self.offset + (low + shift - 2 * _SAME_RATE))
+        return first, self.key.searchsorted(self.offset + (high + shift + 2 * _SAME_RATE))
 
-def _summed_slope(curves: Sequence[GroupCurve], low: float, high: float) -> float:
-    """Return h'(r+) for the window [low, high]; minus infinity where it cannot move further."""
-    if high >= 1 - _SAME_RATE:
-        return -np.inf
-    return sum(min(c.right_slope(low), 0.0) + max(c.right_slope(high), 0.0) for c in curves)
+    def _count(self, low: float, high: float, slack: float) -> int:
+        """Return how many windows start within [low, high] and have an end at a breakpoint."""
+        ends = [self._bounds(low, high, shift) for shift in ((0.0, slack) if slack else (0.0,))]
+        return int(sum((last - first).sum() for first, last in ends))
+
+    def _windows(self, low: float, high: float, slack: float) -> Floats:
+        """Return those windows, from left to right; shape (n, 2)."""
+        found = []
+        for shift in (0.0, slack) if slack else (0.0,):
+            first, last = self._bounds(low, high, shift)
+            for group in np.flatnonzero(first < last):
+                start = self.point[first[group] : last[group]] - shift
+                found.append(np.column_stack([start, start + slack]))
+        windows = np.concatenate(found)
+        return windows[np.argsort(windows[:, 0], kind="stable")]

@@ -180,7 +180,7 @@ def price_of_parity(
     Accuracy has Wilson's interval. The price, a difference of paired rates, has that of Agresti and Min, which does not
     shrink to a point when no decision changes, widened as Nadeau and Bengio advise for rules that were learned from
     overlapping folds (variance times 1 + cv / (cv - 1)); without that it covers the truth in 83 to 93 of 100 samples
-    instead of 95. O(n log n) time for one sort, then O(n) per fold and O(n + G^2 log^2 n) per fold and slack;
+    instead of 95. O(n log n) time for one sort, then O(n) per fold and slack;
     O(n x n_slacks) memory.
 
     References
