@@ -53,6 +53,7 @@ _L2, _STRONGER_L2 = (1e-2, 1e-2), (1.0, 1.0)
 _MEMBERS, _SETS = 1_000, 5
 _SMALL: Final = 6_000
 _FINE_TUNING_STEPS: Final = 20
+_FASHION_TOL: Final = 2e-7
 _TIGHT, _FINE = 1e-8, 1e-7
 
 
@@ -68,6 +69,7 @@ class _Problem:
     X_test: Floats
     y_test: NDArray[np.intp]
     l2: tuple[float, float] = _STRONGER_L2
+    tol: float = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +165,9 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
             "leaving rows out and the squared loss are single steps throughout.",
             "Time ratios do not count preparing the model for its first edit (checking it and computing its "
             "curvature), which is done once; the table gives it apart. Retraining stops at the tolerance of the first "
-            "fit (1e-6); stopped earlier it takes less time and ends elsewhere.",
+            "fit, 2e-7 on Fashion-MNIST: at 1e-6, the default, its own distance from the optimum is larger than the "
+            "edits', so that parameters could not be compared. Stopped earlier, retraining takes less time: about two "
+            "thirds at 1e-6.",
             "Where people's concepts nearly determine each other, as here, the label layer is badly conditioned: "
             "L-BFGS takes hundreds of steps there, and Newton takes a few. A large part of the time ratio comes from "
             "that: with a ridge a hundred times stronger, retraining is several times faster.",
@@ -190,7 +194,9 @@ def _fashion(rng: np.random.Generator) -> _Problem:
     of_kind = np.array([[kind in having for having in CONCEPTS.values()] for kind in names], dtype=float)
     y, y_test = np.searchsorted(names, kinds), np.searchsorted(names, test_kinds)
     C, wrong = _flipped(of_kind[y], rng)
-    return _Problem("Fashion-MNIST", reduced / spread, C, wrong, y, components.transform(test) / spread, y_test, _L2)
+    return _Problem(
+        "Fashion-MNIST", reduced / spread, C, wrong, y, components.transform(test) / spread, y_test, _L2, _FASHION_TOL
+    )
 
 
 def _breast_cancer(rng: np.random.Generator) -> _Problem:
@@ -253,7 +259,7 @@ def _first_rows(problem: _Problem, rows: int) -> _Problem:
 
 
 def _fitted(problem: _Problem, loss: Any = "log_loss") -> ConceptBottleneckClassifier:
-    return ConceptBottleneckClassifier(loss=loss, l2=problem.l2).fit(problem.X, problem.C, problem.y)
+    return ConceptBottleneckClassifier(loss=loss, l2=problem.l2, tol=problem.tol).fit(problem.X, problem.C, problem.y)
 
 
 # --- edits beside retraining ---------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ __all__ = ["STATIONARY", "State", "Steps", "absorbed", "told_by_others", "withou
 STATIONARY: Final = 1e-3
 """Largest norm of the mean gradient at which a model counts as being at its optimum."""
 _POLISH_SECANT: Final = 6
-_POLISH_NEWTON: Final = 3
+_POLISH_NEWTON, _POLISH_LABEL_NEWTON = 3, 8
 _POLISH_STEPS: Final = 200
 _HALVINGS: Final = 30
 _LEAK_ROWS, _LEAK_STEPS = 5_000, 6
@@ -266,7 +266,7 @@ class Steps:
         """Take Newton steps of the label layer while they help, then L-BFGS steps of both parts if need be."""
         first, second = self.residuals(state)
         if first <= enough and self.newton_polishes:
-            for _ in range(_POLISH_NEWTON):
+            for _ in range(_POLISH_LABEL_NEWTON):
                 closer = self.label_newton(state, 1)
                 left = self.label_residual(closer)
                 if not left < second:
