@@ -156,8 +156,9 @@ class Steps:
 
     def label_newton(self, state: State, n_newton: int) -> State:
         """Take Newton steps of the label layer, each halved until the loss falls."""
-        layer, inputs, labels = self.backend.top, state.inputs, state.labels
-        top = state.top
+        kept = np.append(state.active, True)  # weights of dropped concepts are 0 and stay so
+        layer, inputs, labels = self.backend.top, state.inputs[:, kept], state.labels
+        top = state.top[:, kept]
         value = layer.value(top, inputs, labels)
         for _ in range(n_newton):
             outputs = layer.outputs(top, inputs)
@@ -168,7 +169,9 @@ class Steps:
                     top, value = top - step, candidate
                     break
                 step = step / 2
-        return replace(state, top=top)
+        weights = np.zeros_like(state.top)
+        weights[:, kept] = top
+        return replace(state, top=weights)
 
     def refit_rows(self, before: State, after: State) -> State:
         """Let both parts follow a change of rows.
