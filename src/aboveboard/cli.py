@@ -521,7 +521,9 @@ def _print_report(report: "Report", options: Options) -> None:
 def _why_it_fails(verdict: gate.Verdict, options: Options) -> str:
     if verdict.status == gate.ERROR:
         return "Exit status 4: not every check ran, so the report is not complete."
-    ids = [finding.id for finding in verdict.counted]
+    from aboveboard.auditing.report.view import families
+
+    ids = [family.head.id for family in families(verdict.counted)]
     shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
     strict = ", --strict" if options.strict else ""
     return f"Exit status 1 (--fail-on {options.fail_on}{strict}): {shown}."

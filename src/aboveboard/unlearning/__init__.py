@@ -1,4 +1,4 @@
-"""Models that forget: a training row is taken out as if it had never been there, and it can be shown."""
+"""Unlearning: correct or forget what a deployed model learned, without retraining it, and show that it was done."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
@@ -12,29 +12,49 @@ if TYPE_CHECKING:
         RememberedWarning,
         UnlearningPipeline,
     )
+    from aboveboard.unlearning.editable_cbm import (
+        ConceptBottleneckClassifier,
+        EditableCBM,
+        EditReport,
+        PartChange,
+        RetrainComparison,
+        rmia_scores,
+    )
+
+_MODULES: Final = {
+    "ConceptBottleneckClassifier": "editable_cbm",
+    "DynFrsClassifier": "dynfrs",
+    "DynFrsRegressor": "dynfrs",
+    "EditReport": "editable_cbm",
+    "EditableCBM": "editable_cbm",
+    "Erasure": "dynfrs",
+    "ErasureLog": "dynfrs",
+    "PartChange": "editable_cbm",
+    "RememberedWarning": "dynfrs",
+    "RetrainComparison": "editable_cbm",
+    "UnlearningPipeline": "dynfrs",
+    "rmia_scores": "editable_cbm",
+}
 
 __all__ = [
+    "ConceptBottleneckClassifier",
     "DynFrsClassifier",
     "DynFrsRegressor",
+    "EditReport",
+    "EditableCBM",
     "Erasure",
     "ErasureLog",
+    "PartChange",
     "RememberedWarning",
+    "RetrainComparison",
     "UnlearningPipeline",
+    "rmia_scores",
 ]
-
-_HOMES: Final = {
-    "DynFrsClassifier": "aboveboard.unlearning.dynfrs",
-    "DynFrsRegressor": "aboveboard.unlearning.dynfrs",
-    "Erasure": "aboveboard.unlearning.dynfrs",
-    "ErasureLog": "aboveboard.unlearning.dynfrs",
-    "RememberedWarning": "aboveboard.unlearning.dynfrs",
-    "UnlearningPipeline": "aboveboard.unlearning.dynfrs",
-}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
+    if name in _MODULES:
+        return getattr(import_module(f"aboveboard.unlearning.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'aboveboard.unlearning' has no attribute {name!r}")
 
 

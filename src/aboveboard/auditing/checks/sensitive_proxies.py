@@ -272,7 +272,6 @@ def _itself_finding(name: str, itself: list[str], n: int) -> Finding:
         statement=statement,
         severity="note",
         reason="The model can use the attribute directly; whether it may is for you to say.",
-        value=float(len(itself)),
         n=n,
         **_COMMON,
     )

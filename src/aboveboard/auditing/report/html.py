@@ -25,8 +25,8 @@ from aboveboard.auditing.report.view import (
     cell_text,
     clean,
     count_words,
-    counts,
     families,
+    family_counts,
     headline,
     number,
     sections,
@@ -101,7 +101,7 @@ def render_notebook(report: Report) -> str:
         parts.append(
             {
                 "title": section.title,
-                "counts": counts(section.findings),
+                "counts": family_counts(section.findings),
                 "findings": findings,
                 "left": len(section.findings) - len(findings),
                 "open": any(f["verdict"] in ("fail", "warn") and not f["accepted"] for f in findings),
@@ -185,7 +185,7 @@ def _page(report: Report) -> dict[str, Any]:
         "begun": report.timing.get("begun", ""),
         "begun_words": str(report.timing.get("begun", "")).replace("T", " ").replace("+00:00", " UTC"),
         "contents": contents,
-        "counts": counts(finding for finding in report.findings if finding.id not in report.accepted_ids),
+        "counts": family_counts(finding for finding in report.findings if finding.id not in report.accepted_ids),
         "accepted_count": sum(finding.id in report.accepted_ids for finding in report.findings),
         "attention": [brief(family.head) | {"groups": len(family.groups)} for family in top[:_MOST_TOP]],
         "attention_left": max(len(top) - _MOST_TOP, 0),
@@ -368,7 +368,7 @@ class _Areas:
         return {
             "anchor": anchor,
             "title": area.title,
-            "counts": counts(area.findings),
+            "counts": family_counts(area.findings),
             "open": open_,
             "fine": fine,
             "left": len(area.findings) - shown,

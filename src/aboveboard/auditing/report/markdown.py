@@ -9,7 +9,7 @@ from aboveboard.auditing.report.view import (
     amount,
     clean,
     count_words,
-    counts,
+    family_counts,
     headline,
     sections,
     shorten,
@@ -74,7 +74,7 @@ def _at_start(mark: str) -> str:
 
 
 def _tally(section: Section) -> str:
-    return count_words(counts(section.findings))
+    return count_words(family_counts(section.findings))
 
 
 def _cell(text: str, width: int) -> str:

@@ -18,6 +18,7 @@ from aboveboard.auditing.report.view import (
     clean,
     count_words,
     counts,
+    family_counts,
     headline,
     sections,
     shorten,
@@ -60,7 +61,7 @@ def print_report(report: Report, console: Console, *, files: Mapping[str, str] |
     """
     page = _Page(console)
     for section in sections(report):
-        numbers = counts(family.head for family in section.families)
+        numbers = family_counts(section.findings)
         page.line(section.title, "bold", f"  {count_words(numbers)}", "dim")
         console.print(page.findings(section.families, report))
     if report.not_run:

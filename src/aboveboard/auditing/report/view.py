@@ -23,6 +23,7 @@ __all__ = [
     "count_words",
     "counts",
     "families",
+    "family_counts",
     "headline",
     "number",
     "sections",
@@ -118,6 +119,11 @@ def counts(findings: Iterable[Finding]) -> dict[Verdict, int]:
     return {name: found.count(name) for name in VERDICTS if name in found}
 
 
+def family_counts(findings: Iterable[Finding]) -> dict[Verdict, int]:
+    """Return how many findings there are of each verdict; those on single groups count with their family."""
+    return counts(family.head for family in families(findings))
+
+
 def count_words(numbers: dict[Verdict, int]) -> str:
     """Return ``"2 failures, 1 warning, 9 OK"``."""
     return ", ".join(
@@ -139,7 +145,7 @@ class Headline:
 def headline(report: Report) -> Headline:
     """Return what the report comes to; accepted findings do not count, and single groups count with their family."""
     open_ = [finding for finding in report.findings if finding.id not in report.accepted_ids]
-    numbers = counts(family.head for family in families(open_))
+    numbers = family_counts(open_)
     errors = sum(finding.status == "error" for finding in report.not_run)
     main: Verdict
     fail, warn, unsure = (numbers.get(name, 0) for name in ("fail", "warn", "inconclusive"))
