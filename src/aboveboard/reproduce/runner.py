@@ -25,6 +25,7 @@ from aboveboard.reproduce import Outcome, Scale
 __all__ = ["record", "run", "source_hash"]
 
 _VERSIONED = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "joblib")
+_OF_EXTRAS = {"fast": "numba", "torch": "torch"}
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -61,7 +62,7 @@ def record(method: Method, *, seed: int = 0) -> tuple[Outcome, Path]:
         "commit": commit,
         "source_sha256": source_hash(method),
         "versions": {"aboveboard": aboveboard.__version__, "python": platform.python_version()}
-        | {name: metadata.version(name) for name in _VERSIONED},
+        | {name: metadata.version(name) for name in (*_VERSIONED, *map(_OF_EXTRAS.__getitem__, method.extras))},
         "hardware": _hardware(),
         "minutes": round((time.monotonic() - start) / 60, 2),
         "passed": full.passed,
