@@ -63,31 +63,31 @@ class EvidenceTable(SphinxDirective):
     """``{evidence-table}``: every criterion of every method, with what was measured and on what."""
 
     def run(self) -> list[nodes.Node]:
-        rows: list[list[Cell]] = []
-        missing = []
+        shown: list[nodes.Node] = []
         for method in catalogue():
             self.env.note_dependency(str(_evidence_file(method)))
             evidence = method.evidence
             if evidence is None:
-                missing.append(_no_evidence(f"No evidence recorded yet for {method.name}.", method))
+                shown.append(_no_evidence(f"No evidence recorded yet for {method.name}.", method))
                 continue
-            rows += [self._criterion_row(method, evidence, c) for c in Outcome.from_dict(evidence["full"]).criteria]
-        headings = ["Method", "Claim", "Measured", "Must be", "Verdict", "Seed", "Commit", "Minutes", "Hardware"]
-        return ([_table(headings, rows)] if rows else []) + missing
+            criteria = Outcome.from_dict(evidence["full"]).criteria
+            rows: list[list[Cell]] = [
+                [c.statement, _number(c.figure, c.unit), _bound(c), _verdict(c)] for c in criteria
+            ]
+            shown += [
+                self._heading(method, evidence),
+                _table(["Claim", "Measured", "Must be", "Verdict"], rows, widths=[6, 2, 2, 1]),
+            ]
+        return shown
 
-    def _criterion_row(self, method: Method, evidence: dict[str, Any], criterion: Criterion) -> list[Cell]:
+    def _heading(self, method: Method, evidence: dict[str, Any]) -> nodes.Node:
         hardware = evidence["hardware"]
-        return [
-            _doc_link(self.env.docname, f"/methods/{method.area}/{method.slug}", method.name),
-            criterion.statement,
-            _number(criterion.figure, criterion.unit),
-            _bound(criterion),
-            _verdict(criterion),
-            str(evidence["seed"]),
-            nodes.literal(text=evidence["commit"][:10]),
-            f"{evidence['minutes']:g}",
-            f"{hardware['cores']} cores, {hardware['memory_gib']}{_NO_BREAK}GiB",
-        ]
+        where = (
+            f": commit {evidence['commit'][:10]}, seed {evidence['seed']}, {evidence['minutes']:g} minutes on "
+            f"{hardware['cores']} cores and {hardware['memory_gib']}{_NO_BREAK}GiB."
+        )
+        link = _doc_link(self.env.docname, f"/methods/{method.area}/{method.slug}", method.name)
+        return nodes.paragraph("", "", nodes.strong("", "", link), nodes.Text(where))
 
 
 class MethodTable(SphinxDirective):
@@ -199,12 +199,15 @@ def _doc_link(docname: str, target: str, text: str) -> nodes.Node:
     return link
 
 
-def _table(headings: Sequence[str], rows: Sequence[Sequence[Cell]]) -> nodes.Node:
+def _table(
+    headings: Sequence[str], rows: Sequence[Sequence[Cell]], *, widths: Sequence[int] | None = None
+) -> nodes.Node:
     group = nodes.tgroup(cols=len(headings))
-    group += [nodes.colspec(colwidth=1) for _ in headings]
+    group += [nodes.colspec(colwidth=width) for width in widths or [1] * len(headings)]
     group += nodes.thead("", _row(headings))
     group += nodes.tbody("", *map(_row, rows))
-    return nodes.table("", group, classes=["evidence-table"])
+    fixed = [] if widths is None else ["colwidths-given"]
+    return nodes.table("", group, classes=["evidence-table", *fixed])
 
 
 def _row(cells: Sequence[Cell]) -> nodes.Node:
