@@ -96,9 +96,9 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
             "accuracy is no like-for-like comparison; RejectOptionClassification searched a grid of 25 x 20."
         )
         notes.append(
-            "The advantage in speed is smallest where ThresholdOptimizer itself takes milliseconds: German credit has 300 "
-            "calibration rows, and law school few distinct scores. There the fixed cost of our array operations, some tenths "
-            "of a millisecond, is what binds, and a twentieth of a few milliseconds is below it."
+            "The advantage in speed is smallest where ThresholdOptimizer itself takes milliseconds: German credit has "
+            "300 calibration rows, and law school few distinct scores. There the fixed cost of our array operations, "
+            "some tenths of a millisecond, is what binds, and a twentieth of a few milliseconds is below it."
         )
     return Outcome(criteria, figures, tables, tuple(notes), peers)
 
