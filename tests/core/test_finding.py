@@ -47,6 +47,7 @@ def test_only_what_ran_can_warn_or_fail(status, severity):
         ({"n": 10**20}, ValueError),
         ({"n": -1}, ValueError),
         ({"n": 1.5}, ValueError),
+        ({"remedies": (1,)}, TypeError),
         ({"id": ["list"]}, TypeError),
         ({"statement": None}, TypeError),
     ],
@@ -61,6 +62,11 @@ def test_an_interval_is_not_turned_around():
         Interval(1.0, 0.0)
     with pytest.raises(ValueError, match="low <= high"):
         Interval(float("nan"), 1.0)
+
+
+def test_an_interval_is_made_of_numbers():
+    with pytest.raises(TypeError, match="needs numbers"):
+        Interval("a", "b")
 
 
 def test_a_table_has_as_many_cells_as_columns():

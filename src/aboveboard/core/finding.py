@@ -5,6 +5,7 @@ Everything here is plain data (text, numbers, tuples), so that one dict feeds JS
 
 import math
 from dataclasses import dataclass, fields
+from numbers import Real
 from typing import Any, Final, Literal, get_args
 
 __all__ = [
@@ -61,6 +62,8 @@ class Interval:
     simultaneous: bool = False
 
     def __post_init__(self) -> None:
+        if not all(isinstance(end, Real) for end in (self.low, self.high, self.level)):
+            raise TypeError(f"an interval needs numbers; got [{self.low!r}, {self.high!r}] at level {self.level!r}")
         if not self.low <= self.high:
             raise ValueError(f"an interval needs low <= high; got [{self.low}, {self.high}]")
 
@@ -262,6 +265,8 @@ class Finding:
         for name in ("id", "check", "area", "statement", "reason", "group", "limit_source"):
             if not isinstance(getattr(self, name), str):
                 raise TypeError(f"finding {self.id!r}: {name} must be text; got {getattr(self, name)!r}")
+        if not all(isinstance(name, str) for name in self.remedies):
+            raise TypeError(f"finding {self.id!r}: remedies must be names of methods; got {self.remedies!r}")
         if self.severity not in SEVERITIES:
             raise ValueError(f"severity must be one of {SEVERITIES}; got {self.severity!r}")
         if self.status not in STATUSES:
