@@ -340,7 +340,8 @@ def _csv(content: bytes, what: str) -> tuple[pa.Table, str]:
     try:
         table = pa.csv.read_csv(
             io.BytesIO(content),
-            read_options=pa.csv.ReadOptions(column_names=numbered, block_size=_BLOCK),
+            # On one thread: with OMP_NUM_THREADS=1 the threaded reader can wait for itself when a line is malformed.
+            read_options=pa.csv.ReadOptions(column_names=numbered, block_size=_BLOCK, use_threads=False),
             parse_options=pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True),
             convert_options=pa.csv.ConvertOptions(
                 column_types=dict.fromkeys(numbered, pa.string()),
