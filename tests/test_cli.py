@@ -605,6 +605,26 @@ def test_a_folder_with_other_files_is_written_by_force_only_and_they_stay(run, d
     assert sorted(os.listdir("mine")) == ["index.html", "notes.txt", "report.json"]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("audit", "--limit", "\x1b[31mx"),
+        ("audit", "--limit", "\x1b=\x1b"),
+        ("audit", "--task", "\x1b"),
+        ("audit", "--\x1b"),
+        ("audit", "a", "\x1b"),
+        ("\x1b",),
+        ("--\x1b",),
+        ("reproduce", "audit", "--seed", "\x1b"),
+    ],
+)
+def test_what_was_typed_wrongly_does_not_steer_the_terminal(run, arguments):
+    """Found by fuzzing."""
+    status, out, err = run(*arguments)
+    assert status == 2
+    assert "\x1b" not in out + err
+
+
 def test_an_error_message_cannot_steer_the_terminal(run):
     Path("test.csv").write_text("a\x1b[31m,b\n1,2\n3,4\n", encoding="utf-8")
     _, _, err = run("audit", "test.csv", "--target", "z\x1b]0;x\x07", "--predictions", "b")

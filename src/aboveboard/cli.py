@@ -44,6 +44,12 @@ _NEEDS_DATA: Final = (
 class _Program(click.Group):
     """Turns every error into one message and an exit status."""
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        try:
+            return super().make_context(*args, **kwargs)
+        except click.ClickException as error:
+            raise _shown_plainly(error) from None
+
     def invoke(self, ctx: click.Context) -> Any:
         verbose = bool(ctx.params.get("verbose"))
         for stream in (sys.stdout, sys.stderr):
@@ -57,7 +63,9 @@ class _Program(click.Group):
                     if signals and stop.exit_code == gate.INTERRUPTED:
                         ctx.exit(_TERMINATED)
                     raise
-                except (click.ClickException, click.Abort):
+                except click.ClickException as error:
+                    raise _shown_plainly(error) from None
+                except click.Abort:
                     raise
                 except BrokenPipeError:
                     _silence_stdout()
@@ -150,6 +158,12 @@ def _logged(*, verbose: bool) -> Iterator[None]:
     finally:
         logger.removeHandler(handler)
         logger.propagate = propagated
+
+
+def _shown_plainly(error: click.ClickException) -> click.ClickException:
+    """Return a usage error, which may repeat what was typed, without anything that could steer a terminal."""
+    text = error.format_message()
+    return error if _clean(text) == text else click.UsageError(_clean(text), getattr(error, "ctx", None))
 
 
 def _complain(text: str) -> None:
