@@ -50,6 +50,14 @@ class _Program(click.Group):
         except click.ClickException as error:
             raise _shown_plainly(error) from None
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Refuse a mistyped command that starts with a sign; click before 8.2 shows the help and succeeds."""
+        if self.get_command(ctx, args[0]) is None and not args[0][:1].isalnum():
+            ctx.fail(f"No such command {args[0]!r}.")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         verbose = bool(ctx.params.get("verbose"))
         for stream in (sys.stdout, sys.stderr):
