@@ -597,6 +597,7 @@ def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
         ("Positive class", get("positive")),
         ("Rows", _figure(get("rows"))),
         ("Training rows", _figure(get("training_rows"))),
+        ("Reference rows", _figure(get("reference_rows"))),
         ("Model", get("model")),
         ("Predictions", {"score": "scores", "label": "labels", "value": "values"}.get(get("prediction_type", ""))),
         ("Threshold", _figure(get("threshold"))),
