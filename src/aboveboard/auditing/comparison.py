@@ -341,11 +341,12 @@ def _changes(old: Report, new: Report) -> Iterator[Change]:
     before, after = _by_id(old), _by_id(new)
     ran = {finding.check for finding in new.findings}
     changed_limits = {difference.name.partition(".")[0] for difference in _limit_changes(old, new)}
+    here = {finding.id for finding in new.findings}
     lost: dict[str, list[Finding]] = {}  # groups that stood out before, by the finding that they stood under
     alone: list[tuple[Finding, list[Finding]]] = []
     for family in families(old.findings):
-        groups = [group for group in family.groups if group.id not in after]
-        if family.head.id in after:
+        groups = [group for group in family.groups if group.id not in here]
+        if family.head.id in here:
             lost[family.head.id] = groups
         else:
             alone.append((family.head, groups))
@@ -363,11 +364,8 @@ def _changes(old: Report, new: Report) -> Iterator[Change]:
     for family in families(new.findings):
         members = [change(group) for group in family.groups] + [vanished(f) for f in lost.pop(family.head.id, [])]
         yield _with_groups(change(family.head), members)
-    for head_id, groups in lost.items():  # the finding is there, under another one, or only among those not run
-        if head_id in {finding.id for finding in new.findings}:
-            yield from map(vanished, groups)
-        else:
-            yield replace(vanished(before[head_id]), groups=tuple(map(vanished, groups)))
+    for groups in lost.values():  # of findings that stand under another one now
+        yield from map(vanished, groups)
     for head, groups in alone:
         yield replace(vanished(head), groups=tuple(map(vanished, groups)))
 

@@ -309,7 +309,7 @@ def _mark(finding: Finding | None) -> str:
     if finding is None:
         return ""
     mark = MARKS[verdict(finding)]
-    return f"{mark.symbol} {mark.word}"
+    return f"{mark.symbol}\u00a0{mark.word}"
 
 
 def _figure(finding: Finding | None, report: Report) -> str:
