@@ -348,7 +348,13 @@ def _explained(chances: Iterable[Chance]) -> tuple[str, ...]:
 
 
 def _difference_rows(differences: Sequence[Difference]) -> list[tuple[str, ...]]:
-    return [(item.name.replace("_", " "), _value(item.old), _value(item.new)) for item in differences]
+    rows = []
+    for item in differences:
+        if item.name == "data_sha256":
+            rows.append(("fingerprint of the data", str(item.old or "")[:12], str(item.new or "")[:12]))
+        else:
+            rows.append((item.name.replace("_", " "), _value(item.old), _value(item.new)))
+    return rows
 
 
 def _value(value: Any) -> str:
