@@ -348,7 +348,7 @@ def _explained(chances: Iterable[Chance]) -> tuple[str, ...]:
 
 
 def _difference_rows(differences: Sequence[Difference]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for item in differences:
         if item.name == "data_sha256":
             rows.append(("fingerprint of the data", str(item.old or "")[:12], str(item.new or "")[:12]))
