@@ -1,4 +1,4 @@
-"""The command line: audit, methods, reproduce, data and cite.
+"""The command line: audit, compare, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -14,7 +14,7 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
@@ -26,6 +26,8 @@ from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from aboveboard.core.catalogue import Method
     from aboveboard.core.report import Report
     from aboveboard.reproduce import Outcome, Scale
@@ -425,7 +427,7 @@ def _audit(options: Options) -> int:
     if not report.complete:
         _complain(f"Interrupted: the report in {options.out} holds what had been found until then.")
     elif verdict.status != gate.PASSED:
-        _complain(_why_it_fails(verdict, options))
+        _complain(_why_it_fails(verdict, options.fail_on, strict=options.strict))
     return verdict.status
 
 
@@ -546,41 +548,92 @@ def _opened(options: Options) -> Any:
 
 def _print_report(report: "Report", options: Options) -> None:
     files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
-    if options.format != "table" and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")  # read by programs, which expect it whatever the terminal shows
     if options.format == "json":
-        _say(report.to_json().rstrip("\n"))
+        _say_to_programs(report.to_json())
     elif options.format == "table":
-        from rich.console import Console
-
         from aboveboard.auditing.report import print_report
 
-        on_terminal = sys.stdout.isatty()
-        plain: dict[str, Any] = {"width": 100, "color_system": None, "force_terminal": False}
-        console = Console(file=sys.stdout, **({} if on_terminal else plain))
-        try:
+        with _console() as console:
             print_report(report, console, files=files)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _silence_stdout()
     else:
         from aboveboard.core.report import renderers
 
-        _say(renderers[options.format](report).rstrip("\n"))
+        _say_to_programs(renderers[options.format](report))
     if options.format != "table":
         for name, place in files.items():
             _complain(f"{name}: {place}")
 
 
-def _why_it_fails(verdict: gate.Verdict, options: Options) -> str:
+def _say_to_programs(text: str) -> None:
+    """Print what programs read: they expect UTF-8, whatever the terminal shows."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+    _say(text.rstrip("\n"))
+
+
+@contextlib.contextmanager
+def _console() -> Iterator["Console"]:
+    """Give a console for standard output, which may close before all is said."""
+    from rich.console import Console
+
+    plain: dict[str, Any] = {"width": 100, "color_system": None, "force_terminal": False}
+    try:
+        yield Console(file=sys.stdout, **({} if sys.stdout.isatty() else plain))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+
+
+def _why_it_fails(verdict: gate.Verdict, fail_on: str, *, strict: bool) -> str:
     if verdict.status == gate.ERROR:
         return "Exit status 4: not every check ran, so the report is not complete."
     from aboveboard.auditing.report.view import families
 
     ids = [family.head.id for family in families(verdict.counted)]
     shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-    strict = ", --strict" if options.strict else ""
-    return f"Exit status 1 (--fail-on {options.fail_on}{strict}): {shown}."
+    return f"Exit status 1 (--fail-on {fail_on}{', --strict' if strict else ''}): {shown}."
+
+
+# --- aboveboard compare -----------------------------------------------------------------------------------------------
+
+_COMPARE_EPILOG = """
+Examples:
+  aboveboard compare main/report.json aboveboard-report/report.json
+  aboveboard compare main/report.json aboveboard-report/report.json --format markdown > comment.md
+
+Exit status:
+  0  nothing that counts is new or worse    2  bad input or usage, or reports on different questions
+  1  something is                           4  a check failed to run in NEW, or NEW is not complete
+"""
+
+
+@main.command(cls=_SectionCommand, epilog=_COMPARE_EPILOG, short_help="Compare two reports.")
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@_option(_GATE, "--fail-on", type=click.Choice(FAIL_ON), default="fail",
+         help="The least severity that counts, where it is new or worse. Default: fail.")  # fmt: skip
+@_option(_GATE, "--strict", is_flag=True, help="Inconclusive and skipped checks count too.")
+@_option(_OUT, "--format", "format_", type=click.Choice(["table", "json", "markdown", "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+@click.pass_context
+def compare(
+    ctx: click.Context, old: Path, new: Path, fail_on: Literal["note", "warn", "fail"], strict: bool, format_: str
+) -> None:
+    """Tell what is new, worse, better or gone in the report NEW (a report.json) since OLD."""
+    from aboveboard.auditing.comparison import compare as compare_reports
+
+    comparison = compare_reports(old, new, fail_on=fail_on, strict=strict)
+    if format_ == "table":
+        from aboveboard.auditing.report.comparison import print_comparison
+
+        with _console() as console:
+            print_comparison(comparison, console)
+    else:
+        written = {"json": comparison.to_json, "markdown": comparison.to_markdown, "html": comparison.to_html}
+        _say_to_programs(written[format_]())
+    if comparison.verdict.status != gate.PASSED:
+        _complain(_why_it_fails(comparison.verdict, fail_on, strict=strict))
+    ctx.exit(comparison.verdict.status)
 
 
 # --- aboveboard methods, cite, reproduce ------------------------------------------------------------------------------
