@@ -12,9 +12,9 @@ levels. The upper bound adds what chance may take from the one set that changed 
 the case of levels. So the lower bound errs on the side of saying nothing, and a verdict against a limit depends on how
 much changed, not on how many rows there are.
 
-Where many columns are compared, the lower bounds must hold for all at once: an alarm should come by chance nowhere. The
-upper bounds need not, because *ok* asks for every column to lie within (an intersection-union test: R. L. Berger,
-"Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, 1982).
+Where many things are compared, the ends towards no change must hold for all at once: an alarm should come by chance
+nowhere. The other ends need not, because *ok* asks for everything to lie within (an intersection-union test: R. L.
+Berger, "Multiparameter hypothesis testing and acceptance sampling", Technometrics 24, 1982).
 
 Weights and clusters enter through the variance of the difference; a cluster that has rows in both samples ties them.
 
@@ -55,7 +55,6 @@ class RateChange:
     old: float
     value: float
     interval: Interval
-    effective_n: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,6 +188,12 @@ class TwoSamples:
         """Return the shares of the levels among the new and the old rows."""
         return self.new.sums(new, levels) / self.new.total, self.old.sums(old, levels) / self.old.total
 
+    def means(self, new: Floats, old: Floats) -> tuple[float, float]:
+        """Return the means of the new and the old values."""
+        return tuple(  # type: ignore[return-value]
+            float(np.average(part, weights=side.weight)) for side, part in ((self.new, new), (self.old, old))
+        )
+
     def rate(self, new: Mask, old: Mask, *, family: int = 1) -> RateChange:
         """Return how a share changed, with Newcombe's interval of 95 %.
 
@@ -197,29 +202,22 @@ class TwoSamples:
         new, old : ndarray of bool
             Which rows count.
         family : int
-            How many comparisons the interval must hold for at once.
+            How many comparisons the end towards no change must hold for at once.
 
         Notes
         -----
         O(n) time.
         """
-        z = float(stats.norm.isf(_TAIL / family))
-        parts = [
-            Rows(side.n, side.weight, side.cluster).rate(hit, z=z) for side, hit in ((self.new, new), (self.old, old))
-        ]
-        ends = [wilson(min(part.value, 1.0) * part.effective_n, part.effective_n, z=z) for part in parts]
-        rho = self._correlation(new, old)
-        low, high = mover(
-            np.asarray(parts[0].value), ends[0], np.asarray(parts[1].value), ends[1], correlation=np.asarray(rho)
-        )
-        value = parts[0].value - parts[1].value
-        interval = Interval(
-            max(min(float(low), value), -1.0),
-            min(max(float(high), value), 1.0),
-            method="Newcombe",
-            simultaneous=family > 1,
-        )
-        return RateChange(parts[0].value, parts[1].value, value, interval, min(part.effective_n for part in parts))
+        interval = self._newcombe(new, old, _TAIL / family)
+        new_rate, old_rate = (Rows(side.n, side.weight).rate(hit) for side, hit in ((self.new, new), (self.old, old)))
+        value = new_rate.value - old_rate.value
+        method = "Newcombe"
+        if family > 1:
+            method += ", end towards 0 for all at once"
+            by_itself = self._newcombe(new, old, _TAIL)
+            interval = (interval[0], by_itself[1]) if value >= 0 else (by_itself[0], interval[1])
+        low, high = max(min(interval[0], value), -1.0), min(max(interval[1], value), 1.0)
+        return RateChange(new_rate.value, old_rate.value, value, Interval(low, high, method=method))
 
     def numbers(self, new: Floats, old: Floats, *, family: int = 1) -> NumberShift:
         """Return how far the distributions of a number lie apart, with an interval of 95 %.
@@ -280,6 +278,16 @@ class TwoSamples:
         high = _largest_distance(highest, float(np.sqrt(variance).sum()))
         value = min(max(value, low, 0.0), 1.0)
         return LevelShift(value, _interval(low, value, high, "McDiarmid", family), p, q)
+
+    def _newcombe(self, new: Mask, old: Mask, tail: float) -> tuple[float, float]:
+        """Return the interval of the difference of two shares, with `tail` outside on either side."""
+        z = float(stats.norm.isf(tail))
+        parts = [Rows(s.n, s.weight, s.cluster).rate(hit, z=z) for s, hit in ((self.new, new), (self.old, old))]
+        ends = [wilson(min(part.value, 1.0) * part.effective_n, part.effective_n, z=z) for part in parts]
+        shares = [np.asarray(part.value) for part in parts]
+        rho = np.asarray(self._correlation(new, old))
+        low, high = mover(shares[0], ends[0], shares[1], ends[1], correlation=rho)
+        return float(low), float(high)
 
     # --- how sure -------------------------------------------------------------------------------------------------
 

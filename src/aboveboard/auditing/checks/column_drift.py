@@ -7,7 +7,7 @@ most 5 % however many there are, and verdicts go by the effect: among a million 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, Final
 
@@ -16,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from aboveboard._stats.intervals import wilson
+from aboveboard.auditing.changes import bounds, judged, listed, side
 from aboveboard.auditing.columns import level_codes, numbers, row_hashes
 from aboveboard.auditing.disclosure import withhold_parts
 from aboveboard.auditing.estimates import percent
@@ -32,7 +33,6 @@ _COMMON: Final[dict[str, Any]] = {"check": "column_drift", "area": "drift"}
 _SHOWN: Final = 40
 _SHOWN_PARTS: Final = 12
 _RANGES: Final = 10
-_NAMED: Final = 5
 _RARE: Final = 0.01  # levels below this share of all rows are joined: what chance adds grows with their number
 _RARE_ROWS: Final = 10
 _MOSTLY_RARE: Final = 0.5
@@ -66,18 +66,14 @@ class _Result:
         """Return ``beyond``, ``within`` or ``open`` for each thing that was compared."""
         found = {"moved": "open"} if self.unknown else {}
         if self.shift is not None:
-            found["moved"] = _side(self.shift.interval, limits["column_drift.moved"].value)
+            found["moved"] = side(self.shift.interval, limits["column_drift.moved"].value)
         if self.missing is not None:
-            found["missing"] = _side(self.missing.interval, limits["column_drift.missing"].value)
+            found["missing"] = side(self.missing.interval, limits["column_drift.missing"].value)
         if self.newcomers is not None:
-            found["new_levels"] = _side(self.newcomers.interval, limits["column_drift.new_levels"].value, one=True)
+            found["new_levels"] = side(
+                self.newcomers.interval, limits["column_drift.new_levels"].value, above_only=True
+            )
         return found
-
-
-def _side(interval: Interval, limit: float, *, one: bool = False) -> str:
-    if interval.low > limit or (interval.high < -limit and not one):
-        return "beyond"
-    return "within" if interval.high <= limit and (one or interval.low >= -limit) else "open"
 
 
 def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Finding]:  # noqa: ARG001 - one suite signature
@@ -151,7 +147,7 @@ def _schema_findings(subject: Subject) -> list[Finding]:
         findings.append(
             Finding(
                 id="column_drift/schema/types",
-                statement=f"{_columns(len(changed))} of another kind than in the reference: {_listed(changed)}.",
+                statement=f"{_columns(len(changed))} of another kind than in the reference: {listed(changed)}.",
                 severity="fail",
                 reason="Values of another kind cannot be compared, and mean something else to a model.",
                 n=len(subject),
@@ -163,7 +159,7 @@ def _schema_findings(subject: Subject) -> list[Finding]:
         findings.append(
             Finding(
                 id="column_drift/schema/absent",
-                statement=f"{_columns(len(reference.absent))} not in the reference: {_listed(reference.absent)}.",
+                statement=f"{_columns(len(reference.absent))} not in the reference: {listed(reference.absent)}.",
                 severity="warn",
                 reason="What is new cannot be compared.",
                 n=len(subject),
@@ -174,7 +170,7 @@ def _schema_findings(subject: Subject) -> list[Finding]:
         findings.append(
             Finding(
                 id="column_drift/schema/extra",
-                statement=f"{_columns(len(reference.extra))} in the reference only: {_listed(reference.extra)}.",
+                statement=f"{_columns(len(reference.extra))} in the reference only: {listed(reference.extra)}.",
                 severity="note" if subject.model is not None else "warn",
                 reason="The model was never given them."
                 if subject.model is not None
@@ -188,10 +184,6 @@ def _schema_findings(subject: Subject) -> list[Finding]:
 
 def _columns(count: int) -> str:
     return "One column is" if count == 1 else f"{count:,} columns are"
-
-
-def _listed(names: list[str] | tuple[str, ...]) -> str:
-    return ", ".join(map(repr, names[:_NAMED])) + (f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else "")
 
 
 def _too_few(subject: Subject, size: float) -> Finding:
@@ -228,7 +220,7 @@ def _compared(subject: Subject, samples: TwoSamples, name: str, family: int) -> 
     result = _Result(name, kind, int(np.count_nonzero(masks[0])))
     result.unknown = not masks[1].any() and bool(masks[0].any())
     if not (result.unknown or (masks[0].all() and masks[1].all())):
-        result.missing = _rate(samples, ~masks[0], ~masks[1], family)
+        result.missing = samples.rate(~masks[0], ~masks[1], family=family)
         result.missing_counts = int((~masks[0]).sum()), int((~masks[1]).sum())
     known = samples.among(*masks)
     if not known.usable:
@@ -326,20 +318,8 @@ def _newcomers(samples: TwoSamples, unseen: NDArray[np.bool_], alone: NDArray[np
     """
     if not alone.any() and not unseen.any():
         high = float(wilson(0.0, samples.smaller)[1])
-        return RateChange(0.0, 0.0, 0.0, Interval(0.0, high, method="Wilson"), samples.smaller)
-    return _rate(samples, unseen, alone, family)
-
-
-def _rate(samples: TwoSamples, new: NDArray[np.bool_], old: NDArray[np.bool_], family: int) -> RateChange:
-    """Return a change with an interval whose end towards no change holds for the whole family, and the other by itself.
-
-    It is the first that accuses, and the second that acquits.
-    """
-    strict, loose = samples.rate(new, old, family=family), samples.rate(new, old)
-    ends = strict.interval.low, loose.interval.high
-    if strict.value < 0:
-        ends = loose.interval.low, strict.interval.high
-    return replace(strict, interval=Interval(*ends, method="Newcombe, end towards 0 for all at once"))
+        return RateChange(0.0, 0.0, 0.0, Interval(0.0, high, method="Wilson"))
+    return samples.rate(unseen, alone, family=family)
 
 
 def _ranges(
@@ -416,35 +396,16 @@ def _column_findings(subject: Subject, results: list[_Result]) -> list[Finding]:
     return [_MAKERS[name](subject, result, name) for name, found in beyond.items() for result in found]
 
 
-def _graded(subject: Subject, interval: Interval, name: str) -> dict[str, Any]:
-    """Return severity, reason and limit of what lies beyond its limit."""
-    limit, severe = subject.limits[f"column_drift.{name}"], subject.limits[f"column_drift.{name}_severe"]
-    least = max(interval.low, -interval.high)
-    severity: Severity = "fail" if least > severe.value else "warn"
-    judged = severe if severity == "fail" else limit
-    return {
-        "severity": severity,
-        "reason": "The whole interval lies beyond the limit" + (" for a failure." if severity == "fail" else "."),
-        "interval": interval,
-        "limit": judged.value,
-        "limit_source": judged.source,
-    }
-
-
-def _bounds(interval: Interval) -> str:
-    return f"(95 % interval {100 * interval.low:.1f} to {100 * interval.high:.1f} %)"
-
-
 def _moved_finding(subject: Subject, result: _Result, name: str) -> Finding:
     shift = result.shift
     assert shift is not None
     return Finding(
         id=f"column_drift/{name}/{result.name}",
-        statement=f"{result.name!r}: {percent(shift.value)} of the rows moved {_bounds(shift.interval)}{result.words}.",
+        statement=f"{result.name!r}: {percent(shift.value)} of the rows moved {bounds(shift.interval)}{result.words}.",
         value=shift.value,
         n=result.n,
         evidence=_parts_table(subject, result),
-        **_graded(subject, shift.interval, name),
+        **judged(subject, shift.interval, f"column_drift.{name}"),
         **_COMMON,
     )
 
@@ -466,7 +427,7 @@ def _missing_finding(subject: Subject, result: _Result, name: str) -> Finding:
         f"{100 * change.interval.high:.1f}).",
         value=change.value,
         n=len(subject),
-        **_graded(subject, change.interval, name),
+        **judged(subject, change.interval, f"column_drift.{name}"),
         **_COMMON,
     )
 
@@ -479,12 +440,12 @@ def _levels_finding(subject: Subject, result: _Result, name: str) -> Finding:
     return Finding(
         id=f"column_drift/{name}/{result.name}",
         statement=f"{result.name!r}: {percent(change.new)} of the rows have a value that the reference never has"
-        f"{expected}; the excess is {percent(change.value)} {_bounds(change.interval)}."
+        f"{expected}; the excess is {percent(change.value)} {bounds(change.interval)}."
         if shown
         else f"{result.name!r}: some rows have a value that the reference never has.",
         value=change.value if shown else None,
         n=result.n,
-        **_graded(subject, change.interval, name),
+        **judged(subject, change.interval, f"column_drift.{name}"),
         **_COMMON,
     )
 
@@ -535,16 +496,16 @@ def _summary(subject: Subject, results: list[_Result], family: int) -> Finding:
     verdicts = [verdict for result in results for verdict in result.verdict(limits).values()]
     beyond = sum("beyond" in result.verdict(limits).values() for result in results)
     unsure = [result for result in results if "open" in result.verdict(limits).values()]
-    judged = sorted((r for r in results if r.shift is not None), key=lambda r: -r.shift.value if r.shift else 0.0)
-    worst = judged[0].shift if judged else None
+    compared = sorted((r for r in results if r.shift is not None), key=lambda r: -r.shift.value if r.shift else 0.0)
+    worst = compared[0].shift if compared else None
     most = (
-        f"; {judged[0].name!r} moved most, {percent(worst.value)} of its rows {_bounds(worst.interval)}"
+        f"; {compared[0].name!r} moved most, {percent(worst.value)} of its rows {bounds(worst.interval)}"
         if worst
         else ""
     )
     severity: Severity = "ok"
     status: Any = "ran"
-    if set(verdicts) <= {"open"} and not judged:
+    if set(verdicts) <= {"open"} and not compared:
         status, reason = "inconclusive", "No column has values that can be compared."
         statement = "No column could be compared with the reference."
     elif beyond:
@@ -570,7 +531,7 @@ def _summary(subject: Subject, results: list[_Result], family: int) -> Finding:
         limit=limit.value,
         limit_source=limit.source,
         n=len(subject),
-        evidence=(_table(subject, results, family), *(_figure(subject, judged) if judged else ())),
+        evidence=(_table(subject, results, family), *(_figure(subject, compared) if compared else ())),
         **_COMMON,
     )
 
@@ -618,8 +579,8 @@ def _table(subject: Subject, results: list[_Result], family: int) -> Table:
     )
 
 
-def _figure(subject: Subject, judged: list[_Result]) -> tuple[Figure, ...]:
-    shown = [(result.name, result.shift) for result in judged[:_SHOWN] if result.shift is not None]
+def _figure(subject: Subject, compared: list[_Result]) -> tuple[Figure, ...]:
+    shown = [(result.name, result.shift) for result in compared[:_SHOWN] if result.shift is not None]
     series = Series(
         "share of rows that moved",
         tuple(name for name, _ in shown),
