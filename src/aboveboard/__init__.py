@@ -9,16 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Report", "__version__", "audit", "compare"]
+__all__ = ["Report", "__version__", "audit", "compare", "open_model"]
 
 if TYPE_CHECKING:
-    from aboveboard.auditing import Report, audit, compare
+    from aboveboard.auditing import Report, audit, compare, open_model
 
 _SUBPACKAGES = frozenset({"auditing", "core", "data", "fairness", "reproduce", "unlearning"})
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("audit", "compare", "Report"):
+    if name in ("audit", "compare", "open_model", "Report"):
         return getattr(import_module("aboveboard.auditing"), name)
     if name in _SUBPACKAGES:
         return import_module(f"aboveboard.{name}")

@@ -21,6 +21,7 @@ import click
 from aboveboard import __version__
 from aboveboard.auditing import gate
 from aboveboard.auditing.config import FAIL_ON, FORMATS, TASKS, Options, read_config
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT
 from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
@@ -35,7 +36,7 @@ __all__ = ["main"]
 
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
 _NEEDS_DATA: Final = (
-    "target", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
+    "target", "model", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
     "prediction_type", "threshold", "reference_group",
 )  # fmt: skip
 
@@ -274,15 +275,6 @@ def _listed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
-def _model_file(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        raise InputError(
-            f"model files ({Path(value).name!r}) cannot be read by this version; a later release brings --model",
-            remedy="Audit the model from Python, aboveboard.audit(model, X, y, ...), or add its predictions to the "
-            "table and name their column: --predictions COLUMN",
-        )
-
-
 def _not_nothing(_: click.Context, __: click.Parameter, value: Any) -> Any:
     for item in value if isinstance(value, tuple) else (value,):
         if item == "":
@@ -312,6 +304,8 @@ Examples:
       scores that are already in the table
   aboveboard audit test.parquet --target y --predictions p_a --predictions p_b --predictions p_c
       one column of scores per class
+  aboveboard audit test.csv --target income --model model.skops --trust known --sensitive sex
+      a model in a file, which runs in a process of its own
   aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
       in a pipeline: only what is new or worse than in an earlier report fails
 
@@ -322,13 +316,14 @@ Exit status:
 """
 
 _DATA = "Data"
+_MODEL = "The model"
 _READ = "How the data are read"
 _CHECKS = "Checks"
 _GATE = "Exit status"
 _OUT = "Output"
 
 
-@main.command(cls=_SectionCommand, epilog=_AUDIT_EPILOG, short_help="Audit predictions, or the bundled example.")
+@main.command(cls=_SectionCommand, epilog=_AUDIT_EPILOG, short_help="Audit a model, predictions or an example.")
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @_option(_DATA, "--target", metavar="COLUMN", callback=_not_nothing, help="The known answers.")
 @_option(_DATA, "--predictions", metavar="COLUMN", multiple=True, callback=_not_nothing,
@@ -342,11 +337,19 @@ _OUT = "Output"
          help="What rows belong to one person; intervals resample these.")  # fmt: skip
 @_option(_DATA, "--drop", metavar="COLUMN", multiple=True, callback=_not_nothing,
          help="No feature either; may be repeated.")  # fmt: skip
-@_option(_DATA, "--model", metavar="FILE", expose_value=False, callback=_model_file,
-         help="Not yet: model files come with a later release.")  # fmt: skip
-@_option(_DATA, "--trust", metavar="TYPES", expose_value=False, hidden=True)  # goes with --model
 @_option(_DATA, "--config", metavar="FILE", type=click.Path(path_type=Path),
          help="Options, types and accepted findings in a TOML file; the command line wins.")  # fmt: skip
+@_option(_MODEL, "--model", metavar="SOURCE", callback=_not_nothing,
+         help="A model file, module:function, or the address of an endpoint; instead of --predictions.")  # fmt: skip
+@_option(_MODEL, "--trust", type=click.Choice(["known"]), help="Trust the reviewed types in a skops file.")
+@_option(_MODEL, "--trust-type", metavar="NAME", multiple=True, callback=_not_nothing,
+         help="Trust this type in a skops file; may be repeated.")  # fmt: skip
+@_option(_MODEL, "--trust-pickle", is_flag=True, default=None,
+         help="Unpickle .pkl or .joblib, which runs whatever code the file names.")  # fmt: skip
+@_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
+         help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
+@_option(_MODEL, "--model-memory", type=float, metavar="GIB",
+         help=f"What its process may hold. Default: {DEFAULT_MEMORY:g}.")  # fmt: skip
 @_option(_READ, "--task", type=click.Choice(TASKS), help="Default: auto, as the target's values suggest.")
 @_option(_READ, "--positive", metavar="LABEL", callback=_not_nothing, help="The label that counts as 1.")
 @_option(_READ, "--prediction-type", type=click.Choice(["score", "label"]), help="Default: as the values suggest.")
@@ -372,7 +375,7 @@ _OUT = "Output"
 @_option(_OUT, "--format", type=click.Choice(FORMATS), help="What is printed. Default: table.")
 @click.pass_context
 def audit(ctx: click.Context, /, config: Path | None, list_checks: bool, **given: Any) -> None:
-    """Audit a model's predictions in DATA (CSV, Parquet, Feather or Arrow), or the bundled example without DATA."""
+    """Audit a model on DATA (CSV, Parquet, Feather or Arrow) or its predictions there; without DATA, an example."""
     if list_checks:
         _list_checks()
         return
@@ -438,13 +441,22 @@ def _refuse_early(options: Options) -> None:
                 expected="a file with the table, or none of these options for the bundled example",
             )
     else:
-        for name in ("target", "predictions"):
-            if not getattr(options, name):
-                raise InputError(
-                    f"no --{name} was given",
-                    expected=f"--{name} COLUMN, one of the columns of {options.data.name!r}",
-                    remedy="See: aboveboard audit --help",
-                )
+        if options.target is None:
+            raise InputError(
+                "no --target was given",
+                expected=f"--target COLUMN, one of the columns of {options.data.name!r}",
+                remedy="See: aboveboard audit --help",
+            )
+        if bool(options.model) == bool(options.predictions):
+            raise InputError(
+                f"{'both' if options.model else 'neither'} --model {'and' if options.model else 'nor'} --predictions "
+                + ("were" if options.model else "was")
+                + " given",
+                expected=f"--predictions COLUMN, one of the columns of {options.data.name!r}, or --model SOURCE",
+                remedy="See: aboveboard audit --help",
+            )
+    if options.model is None and (options.trust or options.trust_type or options.trust_pickle):
+        raise InputError("something was trusted and no --model was given", expected="--trust with --model FILE.skops")
     if options.seed < 0:
         raise InputError(f"the seed is {options.seed}", expected="a whole number, 0 or more")
 
@@ -492,26 +504,46 @@ def _data_report(options: Options) -> "Report":
     for name in types:
         if name not in table.frame.columns:
             raise missing_column(name, list(table.frame.columns), "[types] table of the config")
-    report = run_audit(
-        None,
-        table.frame,
-        options.target,
-        predictions=options.predictions[0] if len(options.predictions) == 1 else list(options.predictions),
-        prediction_type=options.prediction_type,
-        sensitive_features=list(options.sensitive),
-        train=None if train is None else train.frame,
-        task=options.task,
-        positive=options.positive,
-        threshold=options.threshold,
-        sample_weight=options.weight,
-        clusters=options.cluster,
-        ids=options.id,
-        drop=options.drop,
-        reference_group=options.reference_group,
-        **_common(options),
-    )
+    with contextlib.nullcontext() if options.model is None else _opened(options) as model:
+        report = run_audit(
+            model,
+            table.frame,
+            options.target,
+            predictions=_predictions(options),
+            prediction_type=options.prediction_type,
+            sensitive_features=list(options.sensitive),
+            train=None if train is None else train.frame,
+            task=options.task,
+            positive=options.positive,
+            threshold=options.threshold,
+            sample_weight=options.weight,
+            clusters=options.cluster,
+            ids=options.id,
+            drop=options.drop,
+            reference_group=options.reference_group,
+            **_common(options),
+        )
     read_notes = tuple(dict.fromkeys((*(train.notes if train else ()), *table.notes)))
     return replace(report, notes=(*read_notes, *report.notes))
+
+
+def _predictions(options: Options) -> str | list[str] | None:
+    return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
+
+
+def _opened(options: Options) -> Any:
+    """Open the model that --model names; the process that runs it ends with the context."""
+    from aboveboard.auditing.models import open_model
+
+    assert options.model is not None
+    return open_model(
+        options.model,
+        trust=options.trust,
+        trust_types=options.trust_type,
+        trust_pickle=options.trust_pickle,
+        timeout=options.model_timeout,
+        memory=options.model_memory,
+    )
 
 
 def _print_report(report: "Report", options: Options) -> None:

@@ -4,13 +4,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import aboveboard.auditing.report  # noqa: F401 - registers the renderers, and loads none of them
+from aboveboard.auditing.models import open_model
 from aboveboard.core.report import Report
 
 if TYPE_CHECKING:
     from aboveboard.auditing.comparison import compare
     from aboveboard.auditing.runner import audit
 
-__all__ = ["Report", "audit", "compare"]
+__all__ = ["Report", "audit", "compare", "open_model"]
 
 
 def __getattr__(name: str) -> Any:
