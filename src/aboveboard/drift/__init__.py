@@ -6,16 +6,22 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from aboveboard.drift.dataset_classification import (
         DatasetClassification,
+        SequentialTwoSample,
         SourceTest,
+        TargetLink,
         binomial_p_value,
+        near_duplicates,
         permutation_p_value,
         tv_lower_bound,
     )
 
 __all__ = [
     "DatasetClassification",
+    "SequentialTwoSample",
     "SourceTest",
+    "TargetLink",
     "binomial_p_value",
+    "near_duplicates",
     "permutation_p_value",
     "tv_lower_bound",
 ]

@@ -10,7 +10,19 @@ A. Torralba, A. A. Efros: "Unbiased Look at Dataset Bias", CVPR 2011.
 """
 
 from aboveboard.drift.dataset_classification._classification import DatasetClassification
+from aboveboard.drift.dataset_classification._duplicates import near_duplicates
 from aboveboard.drift.dataset_classification._result import SourceTest
+from aboveboard.drift.dataset_classification._sequential import SequentialTwoSample
 from aboveboard.drift.dataset_classification._statistics import binomial_p_value, permutation_p_value, tv_lower_bound
+from aboveboard.drift.dataset_classification._usefulness import TargetLink
 
-__all__ = ["DatasetClassification", "SourceTest", "binomial_p_value", "permutation_p_value", "tv_lower_bound"]
+__all__ = [
+    "DatasetClassification",
+    "SequentialTwoSample",
+    "SourceTest",
+    "TargetLink",
+    "binomial_p_value",
+    "near_duplicates",
+    "permutation_p_value",
+    "tv_lower_bound",
+]

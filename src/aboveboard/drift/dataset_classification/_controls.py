@@ -30,6 +30,7 @@ class Trial:
     split: Split
     names: tuple[str, ...]
     candidates: Candidates
+    data: Any
     jobs: int | None
     progress: Progress
 

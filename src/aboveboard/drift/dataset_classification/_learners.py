@@ -17,6 +17,7 @@ Floats = NDArray[np.float64]
 Codes = NDArray[np.intp]
 
 _FOLDS: Final = 3
+_HELD_BACK: Final = 7
 _LEVELS: Final = 50
 _FURTHEST: Final = 8.0
 _TINY: Final = 1e-12
@@ -26,6 +27,9 @@ _LARGE: Final = 1e300
 class Learner(Protocol):
     """A classifier of rows as `Features`."""
 
+    cross_validated: bool
+    """Whether it is fitted in folds to be calibrated; where fitting is dear, a seventh of the rows is held back."""
+
     def fit(self, features: Features, codes: Codes, m: int, seed: int) -> Self: ...
 
     def predict_proba(self, features: Features) -> Floats: ...
@@ -33,6 +37,8 @@ class Learner(Protocol):
 
 class TreesLearner:
     """Gradient-boosted trees on numbers, codes and missing values as they are."""
+
+    cross_validated = True
 
     def fit(self, features: Features, codes: Codes, m: int, seed: int) -> Self:
         from sklearn.ensemble import HistGradientBoostingClassifier
@@ -56,11 +62,13 @@ class TreesLearner:
 
 def _without_infinity(values: NDArray[Any]) -> NDArray[Any]:
     """Return values whose infinities are so large that they stay the largest, and can be subtracted."""
-    return np.nan_to_num(values, nan=np.nan, posinf=_LARGE, neginf=-_LARGE)
+    return np.asarray(np.nan_to_num(values, nan=np.nan, posinf=_LARGE, neginf=-_LARGE))
 
 
 class LogisticLearner:
     """Logistic regression on standardised numbers, marks of what is missing, and a column per common word."""
+
+    cross_validated = True
 
     def fit(self, features: Features, codes: Codes, m: int, seed: int) -> Self:  # noqa: ARG002
         from sklearn.linear_model import LogisticRegression
@@ -109,16 +117,11 @@ class Design:
         return np.hstack(parts)
 
 
-def estimator_learner(estimator: Any) -> Callable[[], Learner]:
-    """Return a maker of learners around a classifier of the scikit-learn kind."""
-    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
-        raise InputError(
-            f"estimator is {estimator!r}", expected="a classifier with fit and predict_proba, or None for the default"
-        )
-    return lambda: _EstimatorLearner(estimator)
-
-
 class _EstimatorLearner:
+    """A user's classifier: tables reach it as finite numbers, texts and images as they are."""
+
+    cross_validated = True
+
     def __init__(self, estimator: Any) -> None:
         self.estimator = estimator
 
@@ -139,6 +142,28 @@ class _EstimatorLearner:
 
     def _matrix(self, features: Features) -> NDArray[Any]:
         return features.values if self.design_ is None else self.design_.transform(features)
+
+
+class _TransformingLearner(_EstimatorLearner):
+    """One that also has features of its own: what its `transform` gives."""
+
+    def hidden(self, features: Features) -> Floats:
+        return np.asarray(self.model_.transform(self._matrix(features)), dtype=np.float64)
+
+    def untrained(self, features: Features, m: int, seed: int) -> Self:
+        """Fit it to labels drawn at random."""
+        rng = np.random.default_rng(seed)
+        return self.fit(features, rng.permutation(np.arange(len(features)) % m), m, seed)
+
+
+def estimator_learner(estimator: Any) -> Callable[[], Learner]:
+    """Return a maker of learners around a classifier of the scikit-learn kind."""
+    if not (hasattr(estimator, "fit") and hasattr(estimator, "predict_proba")):
+        raise InputError(
+            f"estimator is {estimator!r}", expected="a classifier with fit and predict_proba, or None for the default"
+        )
+    kind = _TransformingLearner if hasattr(estimator, "transform") else _EstimatorLearner
+    return lambda: kind(estimator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,8 +221,10 @@ def train(
     rng = np.random.default_rng(seed)
     priors = np.bincount(codes, minlength=m) / len(codes)
     sharpness, log_losses, name = 1.0, {}, next(iter(candidates))
+    if calibrate and not candidates[name]().cross_validated:
+        return _held_back(features, codes, m, name, candidates[name], seed, _folds(codes, groups, rng, _HELD_BACK))
     if calibrate or len(candidates) > 1:
-        fold = _folds(codes, groups, rng)
+        fold = _folds(codes, groups, rng, _FOLDS)
         weight = (1.0 / (m * priors))[codes]
         out_of_fold = {}
         for candidate, make in candidates.items():
@@ -238,12 +265,25 @@ def _sharpness(proba: Floats, codes: Codes, weight: Floats) -> float:
     return float(found.x)
 
 
-def _folds(codes: Codes, groups: Codes | None, rng: np.random.Generator) -> NDArray[np.int8]:
+def _held_back(
+    features: Features, codes: Codes, m: int, name: str, make: Callable[[], Learner], seed: int, part: NDArray[np.int8]
+) -> Trained:
+    """Fit to all parts but one, and calibrate on that one."""
+    inside, outside = np.flatnonzero(part), np.flatnonzero(part == 0)
+    learner = make().fit(features.take(inside), codes[inside], m, seed)
+    priors = np.bincount(codes[inside], minlength=m) / len(inside)
+    proba = _equal_priors(learner.predict_proba(features.take(outside)), priors)
+    weight = (len(outside) / (m * np.bincount(codes[outside], minlength=m)))[codes[outside]]
+    loss = _log_loss(proba, codes[outside], weight)
+    return Trained(name, learner, priors, _sharpness(proba, codes[outside], weight), {name: loss})
+
+
+def _folds(codes: Codes, groups: Codes | None, rng: np.random.Generator, n_folds: int) -> NDArray[np.int8]:
     if groups is not None:
         _, group = np.unique(groups, return_inverse=True)
-        return (rng.permutation(group.max() + 1) % _FOLDS).astype(np.int8)[group]
+        return (rng.permutation(group.max() + 1) % n_folds).astype(np.int8)[group]
     order = rng.permutation(len(codes))
     order = order[np.argsort(codes[order], kind="stable")]
     fold = np.empty(len(codes), dtype=np.int8)
-    fold[order] = np.arange(len(codes)) % _FOLDS
+    fold[order] = np.arange(len(codes)) % n_folds
     return fold

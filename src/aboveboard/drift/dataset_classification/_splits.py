@@ -14,13 +14,23 @@ from numpy.typing import NDArray
 
 from aboveboard.core.errors import InputError
 
-__all__ = ["FEWEST_HELD_OUT", "FEWEST_ROWS", "Split", "balanced_split", "needed", "read_groups", "whole_split"]
+__all__ = [
+    "FEWEST_HELD_OUT",
+    "FEWEST_ROWS",
+    "MOST_HELD_OUT",
+    "MOST_TRAIN",
+    "Split",
+    "balanced_split",
+    "needed",
+    "read_groups",
+    "whole_split",
+]
 
 FEWEST_ROWS: Final = 200
 FEWEST_HELD_OUT: Final = 100
 _HELD_OUT_SHARE: Final = 0.4
-_MOST_TRAIN: Final = 20_000
-_MOST_HELD_OUT: Final = 10_000
+MOST_TRAIN: Final = 20_000
+MOST_HELD_OUT: Final = 10_000
 _SLACK: Final = 4.0  # standard errors of the number of judged rows that a source may have beyond its share
 
 
@@ -76,7 +86,7 @@ def balanced_split(
     pools = _pools(codes, m, groups, n_train, n_val, rng)
     reserve = min(len(pool) for pool in pools.reserve)
     if n_val is None:
-        n_val = min(_within(reserve, m), _MOST_HELD_OUT)
+        n_val = min(_within(reserve, m), MOST_HELD_OUT)
     elif needed(n_val, m) > reserve:
         scarce = int(np.argmin([len(pool) for pool in pools.reserve]))
         raise InputError(
@@ -93,7 +103,7 @@ def balanced_split(
         )
     available = min(len(pool) for pool in pools.train)
     if n_train is None:
-        n_train = min(available, _MOST_TRAIN)
+        n_train = min(available, MOST_TRAIN)
     elif n_train > available:
         scarce = int(np.argmin([len(pool) for pool in pools.train]))
         raise InputError(
@@ -123,8 +133,8 @@ def whole_split(
     """
     m = len(names)
     pools = _pools(codes, m, groups, None, None, rng)
-    train = [rng.permutation(pool)[: n_train or _MOST_TRAIN] for pool in pools.train]
-    held_out = [pool[: n_val or _MOST_HELD_OUT] for pool in pools.reserve]
+    train = [rng.permutation(pool)[: n_train or MOST_TRAIN] for pool in pools.train]
+    held_out = [pool[: n_val or MOST_HELD_OUT] for pool in pools.reserve]
     total = sum(map(len, held_out))
     if total < FEWEST_HELD_OUT:
         raise InputError(

@@ -76,7 +76,8 @@ def as_frame(X: Any, what: str) -> pd.DataFrame:
     if repeated:
         raise InputError(f"{what} has columns with the same name: {_listed(repeated)}", expected="distinct names")
     # text of any kind: pandas would refuse half of a surrogate pair in an index of strings
-    return X.set_axis(pd.Index(names, dtype=object), axis=1)
+    named: pd.DataFrame = X.set_axis(pd.Index(names, dtype=object), axis=1)
+    return named
 
 
 def named_frame(rows: Sequence[Sequence[Any]], columns: Sequence[str]) -> pd.DataFrame:
@@ -118,7 +119,7 @@ def encodable(
 ) -> tuple[pd.DataFrame, dict[str, str]]:
     """Leave out the columns that would tell sources apart for no interesting reason; say which and why.
 
-    Left out are row identifiers, dates and times, and columns that are wholly missing in a source, unless they are among
+    Left out are row identifiers, dates and times, and columns that are wholly missing in a source, but for those among
     `keep`.
     """
     unknown = sorted(set(keep) - set(frame.columns))
@@ -276,7 +277,7 @@ def _kind(series: "pd.Series[Any]") -> str:
         return "number"
     if pd.api.types.is_datetime64_any_dtype(dtype):
         return "datetime"
-    if dtype == object:
+    if pd.api.types.is_object_dtype(dtype):
         known = series.dropna()
         if all(isinstance(value, numbers.Real | decimal.Decimal | np.bool_) for value in known):
             return "number"
@@ -320,7 +321,8 @@ def _coded_words(series: "pd.Series[Any]") -> tuple[NDArray[np.intp], list[str]]
     try:
         codes, uniques = pd.factorize(series, use_na_sentinel=True)
     except TypeError:  # lists and the like have no hash
-        codes, uniques = pd.factorize(np.array([None if v is None else _word(v) for v in series], dtype=object))
+        words = np.array([None if value is None else _word(value) for value in series], dtype=object)
+        codes, uniques = pd.factorize(pd.Series(words, dtype=object), use_na_sentinel=True)
     return codes, [_word(value) for value in uniques]
 
 

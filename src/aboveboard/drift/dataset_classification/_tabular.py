@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from aboveboard.core.errors import InputError
 from aboveboard.drift.dataset_classification._controls import Candidates, Rung, Trial
 from aboveboard.drift.dataset_classification._learners import LogisticLearner, Trained, TreesLearner, estimator_learner
+from aboveboard.drift.dataset_classification._modality import IMPORTANCE_COLUMNS
 from aboveboard.drift.dataset_classification._splits import Split
 from aboveboard.drift.dataset_classification._tables import (
     Features,
@@ -22,6 +23,7 @@ from aboveboard.drift.dataset_classification._tables import (
 
 __all__ = ["TableModality"]
 
+_RUNGS: Final = ("no_missing", "quantiles", "ranks", "leave_one_out")
 _BINS: Final = 10
 _LEFT_OUT: Final = 10
 _IMPORTANCE_ROWS: Final = 2_000
@@ -32,17 +34,11 @@ _TINY: Final = 1e-12
 class TableModality:
     """Rows of a table."""
 
-    rungs_by_default = ("no_missing", "quantiles", "ranks", "leave_one_out")
-    seconds_per_fit = "milliseconds to seconds"
-
     def __init__(self, keep: Collection[str]) -> None:
         self.keep = keep
 
     def check(self, name: str, data: Any) -> pd.DataFrame:
         return as_frame(data, name)
-
-    def size(self, data: pd.DataFrame) -> int:
-        return len(data)
 
     def take(self, data: pd.DataFrame, rows: NDArray[np.intp]) -> pd.DataFrame:
         return data.iloc[rows]
@@ -66,6 +62,9 @@ class TableModality:
             return {type(estimator).__name__: estimator_learner(estimator)}
         return {"gradient-boosted trees": TreesLearner, "logistic regression": LogisticLearner}
 
+    def default_rungs(self, data: pd.DataFrame) -> tuple[str, ...]:  # noqa: ARG002
+        return _RUNGS
+
     def rung(self, name: str, importance: pd.DataFrame, trial: Trial) -> list[Rung]:
         """Return the rungs of a name; none where there is nothing to take away."""
         if name == "no_missing":
@@ -84,7 +83,7 @@ class TableModality:
             return [_without(column)]
         raise InputError(
             f"ladder names {name!r}",
-            expected=f"{', '.join(map(repr, self.rungs_by_default))} or 'without:COLUMN' for tables",
+            expected=f"{', '.join(map(repr, _RUNGS))} or 'without:COLUMN' for tables",
         )
 
     def importance(self, trained: Trained, trial: Trial, seed: int) -> pd.DataFrame:
@@ -110,7 +109,7 @@ class TableModality:
                 new_loss, new_accuracy = quality(values)
                 changes.append((new_loss - loss, accuracy - new_accuracy))
             found.append((name, *np.mean(changes, axis=0)))
-        table = named_frame(found, ["column", "log_loss_increase", "accuracy_drop"])
+        table = named_frame(found, IMPORTANCE_COLUMNS)
         return table.sort_values("log_loss_increase", ascending=False, kind="stable", ignore_index=True)
 
 
@@ -151,14 +150,15 @@ def _ranked(trial: Trial, rng: np.random.Generator) -> Features:
     Training and held-out rows are ranked apart. Equal values get ranks in random order: a shared rank would differ
     between sources, and give them away. Missing values rank below all others, and words by how common they are.
     """
-    values = np.full(trial.features.values.shape, np.nan)
+    values = np.full_like(trial.features.values, np.nan)
+    columns = range(len(trial.features.names))
     for part in (trial.split.train, trial.split.held_out):
         for code in range(trial.m):
             rows = part[trial.codes[part] == code]
-            for j in range(values.shape[1]):
+            for j in columns:
                 column = np.nan_to_num(trial.features.values[rows, j], nan=-np.inf)
                 order = np.lexsort((rng.random(len(rows)), column))
                 ranks = np.empty(len(rows))
                 ranks[order] = (np.arange(len(rows)) + rng.random(len(rows))) / len(rows)
                 values[rows, j] = ranks
-    return Features(values, trial.features.names, np.zeros(values.shape[1], dtype=bool))
+    return Features(values, trial.features.names, np.zeros(len(columns), dtype=bool))
