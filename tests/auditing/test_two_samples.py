@@ -17,7 +17,7 @@ codes = arrays(np.int64, st.integers(2, 40), elements=st.integers(0, 4))
 def test_numbers_lie_as_far_apart_as_kolmogorov_and_smirnov_say(new, old):
     shift = TwoSamples(len(new), len(old)).numbers(new, old)
     finite = [np.clip(part, -100, 100) for part in (new, old)]  # SciPy 1.12 knows no infinity
-    assert shift.value == pytest.approx(stats.ks_2samp(*finite).statistic)
+    assert shift.value == pytest.approx(stats.ks_2samp(*finite, method="asymp").statistic)
     assert shift.interval.low <= shift.value <= shift.interval.high
     assert abs(np.mean(new <= shift.at) - np.mean(old <= shift.at)) == pytest.approx(shift.value)
     assert (shift.new_below, shift.old_below) == (np.mean(new <= shift.at), np.mean(old <= shift.at))

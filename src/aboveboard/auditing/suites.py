@@ -155,6 +155,15 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         needs=frozenset({"reference"}),
     ),
     CheckSpec(
+        name="joint_drift",
+        area="drift",
+        title="New rows told from old ones",
+        question="Can a model tell new rows from those of the reference, and by which columns?",
+        cost="heavy",
+        row_cap=(2_000, 10_000, 50_000),
+        needs=frozenset({"reference"}),
+    ),
+    CheckSpec(
         name="score_drift",
         area="drift",
         title="The model's answers",

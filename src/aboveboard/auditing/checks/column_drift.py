@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from aboveboard._stats.intervals import wilson
 from aboveboard.auditing.changes import bounds, judged, listed, side
-from aboveboard.auditing.columns import level_codes, numbers, row_hashes
+from aboveboard.auditing.columns import (
+    changed_kind,
+    comparable_columns,
+    has_values,
+    level_codes,
+    numbers,
+    row_hashes,
+)
 from aboveboard.auditing.disclosure import withhold_parts
 from aboveboard.auditing.estimates import percent
 from aboveboard.auditing.frames import column_kind, plain_label
@@ -96,7 +103,7 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     schema = _schema_findings(subject)
     if samples.smaller < subject.limits["column_drift.min_rows"].value:
         return [_too_few(subject, samples.smaller), *schema]
-    names = _comparable(subject)
+    names = comparable_columns(subject.X, subject.reference.X)
     family = _family(subject, names)
     results = [_compared(subject, samples, name, family) for name in names]
     return [_summary(subject, results, family), *schema, *_column_findings(subject, results), *_shared_rows(subject)]
@@ -114,30 +121,11 @@ def _family(subject: Subject, names: list[str]) -> int:
 # --- which columns ----------------------------------------------------------------------------------------------------
 
 
-def _known(series: "pd.Series[Any]") -> bool:
-    return bool(series.notna().any())
-
-
-def _changed_kind(new: "pd.Series[Any]", old: "pd.Series[Any]") -> bool:
-    """Whether a column holds another kind of value: number and boolean are one, category and text too."""
-    if not (_known(new) and _known(old)):
-        return False
-    kinds = {"boolean": "number", "category": "text"}
-    first, second = (kinds.get(kind, kind) for kind in (column_kind(new), column_kind(old)))
-    return first != second
-
-
-def _comparable(subject: Subject) -> list[str]:
-    assert subject.reference is not None
-    older = subject.reference.X
-    return [str(name) for name in older.columns if not _changed_kind(subject.X[name], older[name])]
-
-
 def _schema_findings(subject: Subject) -> list[Finding]:
     assert subject.reference is not None
     reference = subject.reference
     older = reference.X
-    changed = [str(name) for name in older.columns if _changed_kind(subject.X[name], older[name])]
+    changed = [str(name) for name in older.columns if changed_kind(subject.X[name], older[name])]
     findings = []
     if changed:
         rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -210,7 +198,7 @@ def _too_few(subject: Subject, size: float) -> Finding:
 def _compared(subject: Subject, samples: TwoSamples, name: str, family: int) -> _Result:
     assert subject.reference is not None
     new, old = subject.X[name], subject.reference.X[name]
-    kind = column_kind(new if _known(new) else old)
+    kind = column_kind(new if has_values(new) else old)
     if kind in ("category", "text"):
         labels, codes = _joint_codes(new, old)
         masks = codes[0] >= 0, codes[1] >= 0
