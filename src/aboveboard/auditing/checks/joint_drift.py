@@ -26,6 +26,8 @@ __all__ = ["check"]
 _COMMON: Final[dict[str, Any]] = {"check": "joint_drift", "area": "drift"}
 _REPEATS: Final[dict[str, int]] = {"quick": 1, "standard": 2, "full": 5}
 _LADDER: Final[dict[str, tuple[str, ...] | None]] = {"quick": (), "standard": ("ranks",), "full": None}
+_NAMED: Final = 3
+_LITTLE: Final = 0.05
 _NOTHING_BUT_CHANCE: Final = 0.01
 _THEN, _NOW = "then", "now"
 
@@ -102,8 +104,7 @@ def _told_apart(subject: Subject, test: Any) -> Finding:
             "belongs together (clusters, --cluster).",
         }
     beyond = verdict["severity"] in ("warn", "fail")
-    most = [str(name) for name in test.importance_["column"][:3]]
-    carried = f"; {listed(most)} tell most" if beyond else ""
+    carried = f"; what tells most is {listed(_carriers(test))}" if beyond else ""
     return Finding(
         id="joint_drift/told_apart",
         statement=f"A classifier names the table of {percent(result.accuracy)} of held-out rows, new or old, where "
@@ -115,6 +116,13 @@ def _told_apart(subject: Subject, test: Any) -> Finding:
         **verdict,
         **_COMMON,
     )
+
+
+def _carriers(test: Any) -> list[str]:
+    """Return the columns that tell most: three at most, and none that tells little beside the first."""
+    told = test.importance_.head(_NAMED)
+    least = _LITTLE * float(told["log_loss_increase"].iloc[0])
+    return [str(row.column) for row in told.itertuples() if row.log_loss_increase >= least]
 
 
 def _facts(subject: Subject, test: Any) -> Table:
