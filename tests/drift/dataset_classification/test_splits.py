@@ -29,9 +29,7 @@ def test_training_rows_are_equally_many_and_never_held_out(sizes, seed):
 def test_the_sources_of_held_out_rows_are_drawn_by_a_fair_die():
     codes = codes_of(500, 900)
     rng = np.random.default_rng(0)
-    first = [
-        np.bincount(codes[balanced_split(codes, NAMES[:2], None, 300, 100, rng).held_out])[0] for _ in range(2000)
-    ]
+    first = [np.bincount(codes[balanced_split(codes, NAMES[:2], None, 300, 100, rng).held_out])[0] for _ in range(2000)]
     expected = stats.binom(200, 0.5)
     assert np.mean(first) == pytest.approx(100, abs=4 * expected.std() / np.sqrt(2000))
     assert np.var(first) == pytest.approx(expected.var(), rel=0.15)
@@ -62,7 +60,13 @@ def test_all_rows_are_used_where_sources_are_of_unequal_size():
 
 @pytest.mark.parametrize(
     ("n_train", "n_val", "message"),
-    [(150, 200, "n_train"), (500, None, "n_train"), (None, 20, "held-out"), (None, 290, "needs"), (295, None, "held-out")],
+    [
+        (150, 200, "n_train"),
+        (500, None, "n_train"),
+        (None, 20, "held-out"),
+        (None, 290, "needs"),
+        (295, None, "held-out"),
+    ],
 )
 def test_splits_that_the_rows_do_not_allow_are_refused(n_train, n_val, message):
     with pytest.raises(InputError, match=message):
