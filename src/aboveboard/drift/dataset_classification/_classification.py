@@ -232,6 +232,7 @@ class DatasetClassification(BaseEstimator):  # type: ignore[misc]
         data = modality.join(parts, codes)
         split = self._split(codes, group_codes, rng)
         features, candidates = modality.features(data, split), modality.candidates(self.estimator)
+        self._check_controls(modality, features, int(np.bincount(codes[split.train]).min()))
         seeds = [int(seed) for seed in rng.integers(2**31, size=5)]
         with progress(2 + self._steps()) as bar:
             trial = Trial(features, codes, group_codes, split, self.sources_, candidates, data, self.n_jobs, bar)
@@ -414,6 +415,19 @@ class DatasetClassification(BaseEstimator):  # type: ignore[misc]
             if wanted and (isinstance(value, bool) or not hasattr(value, "__index__") or value < 1):
                 raise InputError(f"{name} is {value!r}", expected="a whole number above 0")
 
+    def _check_controls(self, modality: Modality, features: Features, largest: int) -> None:
+        if "ladder" in self.controls and self.ladder is not None and not isinstance(self.ladder, Mapping):
+            for name in self.ladder:
+                modality.check_rung(name, features)
+        sizes = self.growth_sizes
+        if "growth" in self.controls and sizes is not None:
+            whole = all(hasattr(size, "__index__") for size in sizes)
+            if not (len(sizes) and whole and min(sizes) >= _SMALLEST_GROWTH and max(sizes) <= largest):
+                raise InputError(
+                    f"growth_sizes is {sizes!r}",
+                    expected=f"numbers of rows per source from {_SMALLEST_GROWTH} to {largest}",
+                )
+
     def _new_modality(self) -> Modality:
         if self.modality == "image":
             return ImageModality(self.embedding, self.device)
@@ -485,13 +499,7 @@ class DatasetClassification(BaseEstimator):  # type: ignore[misc]
         if self.growth_sizes is None:
             sizes = [largest // 8, largest // 4, largest // 2, largest]
             return [size for size in sizes if size >= _SMALLEST_GROWTH]
-        sizes = sorted(int(size) for size in self.growth_sizes)
-        if not sizes or sizes[0] < _SMALLEST_GROWTH or sizes[-1] > largest:
-            raise InputError(
-                f"growth_sizes is {self.growth_sizes!r}",
-                expected=f"numbers of rows per source from {_SMALLEST_GROWTH} to {largest}",
-            )
-        return sizes
+        return sorted(int(size) for size in self.growth_sizes)
 
     def _rungs(self, trial: Trial) -> list[Rung]:
         if isinstance(self.ladder, Mapping):

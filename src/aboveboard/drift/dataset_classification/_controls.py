@@ -99,20 +99,17 @@ def _pseudo_once(trial: Trial, seed: np.random.SeedSequence) -> tuple[Any, ...]:
     m, sizes = trial.m, np.bincount(trial.codes, minlength=trial.m)
     n_train, n_val = len(trial.split.train) // m, len(trial.split.held_out) // m
     one = int(sizes.argmax())
-    if not trial.split.balanced:
-        rows, drawn_from, parts = np.arange(len(trial.codes)), "all sources", sizes
-    elif sizes[one] >= m * (n_train + needed(n_val, m)):
-        rows, drawn_from, parts = np.flatnonzero(trial.codes == one), trial.names[one], None
+    unequal = trial.groups is not None or not trial.split.balanced
+    if not unequal and sizes[one] >= m * (n_train + needed(n_val, m)):
+        rows, drawn_from = np.flatnonzero(trial.codes == one), trial.names[one]
     else:
-        rows, drawn_from, parts = np.arange(len(trial.codes)), "all sources", None
+        rows, drawn_from = np.arange(len(trial.codes)), "all sources"
     groups = None if trial.groups is None else trial.groups[rows]
-    codes = _random_codes(len(rows), m, parts, groups, rng)
-    if not trial.split.balanced:
+    codes = _random_codes(len(rows), m, None if trial.split.balanced else sizes, groups, rng)
+    if unequal:
         split = whole_split(codes, trial.names, groups, None, None, rng)
-    elif groups is None:
-        split = balanced_split(codes, trial.names, None, n_train, n_val, rng)
     else:
-        split = balanced_split(codes, trial.names, groups, None, None, rng)
+        split = balanced_split(codes, trial.names, None, n_train, n_val, rng)
     features, whole = trial.features.take(rows), int(rng.integers(2**31))
     inside = None if groups is None else groups[split.train]
     trained = train(features.take(split.train), codes[split.train], m, trial.candidates, whole, groups=inside)

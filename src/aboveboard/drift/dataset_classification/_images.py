@@ -23,7 +23,7 @@ __all__ = ["ImageModality", "NetworkLearner"]
 _WIDTHS: Final = (32, 48, 64, 128)
 _BATCH: Final = 128
 _EPOCHS: Final = 2
-_FEWEST_STEPS: Final = 300
+_FEWEST_STEPS: Final = 200
 _RATE: Final = 3e-3
 _DECAY: Final = 0.05
 _GRID: Final = 4
@@ -95,6 +95,9 @@ class ImageModality:
         colour = ("colour", "grey") if data.shape[-1] == 3 else ()
         low = (f"low_resolution:{height // 2}", f"low_resolution:{height // 4}")
         return (*colour, "noise:0.2", "noise:0.3", "blur:1", "blur:2", *low, "jpeg:50")
+
+    def check_rung(self, name: str, features: Features) -> None:  # noqa: ARG002
+        corruption(name)
 
     def rung(self, name: str, importance: pd.DataFrame, trial: Trial) -> list[Rung]:  # noqa: ARG002
         change = corruption(name)

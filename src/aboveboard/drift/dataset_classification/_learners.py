@@ -53,16 +53,18 @@ class TreesLearner:
             early_stopping=False,
             random_state=seed,
         )
-        self.model_.fit(_without_infinity(features.values), codes)
+        self.empty_ = np.isnan(features.values).all(axis=0)
+        self.model_.fit(self._values(features), codes)
         return self
 
     def predict_proba(self, features: Features) -> Floats:
-        return np.asarray(self.model_.predict_proba(_without_infinity(features.values)), dtype=np.float64)
+        return np.asarray(self.model_.predict_proba(self._values(features)), dtype=np.float64)
 
-
-def _without_infinity(values: NDArray[Any]) -> NDArray[Any]:
-    """Return values whose infinities are so large that they stay the largest, and can be subtracted."""
-    return np.asarray(np.nan_to_num(values, nan=np.nan, posinf=_LARGE, neginf=-_LARGE))
+    def _values(self, features: Features) -> NDArray[Any]:
+        """Return values that the trees can cut: no infinity, which cannot be subtracted, and no column without any."""
+        values = np.nan_to_num(features.values, nan=np.nan, posinf=_LARGE, neginf=-_LARGE)
+        values[:, self.empty_] = 0.0
+        return np.asarray(values)
 
 
 class LogisticLearner:

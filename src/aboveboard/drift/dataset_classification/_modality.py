@@ -43,6 +43,9 @@ class Modality(Protocol):
 
     def default_rungs(self, data: Any) -> tuple[str, ...]: ...
 
+    def check_rung(self, name: str, features: Features) -> None:
+        """Refuse a name that stands for nothing."""
+
     def rung(self, name: str, importance: pd.DataFrame, trial: Trial) -> list[Rung]:
         """Return the rungs of a name; none where there is nothing to take away."""
 

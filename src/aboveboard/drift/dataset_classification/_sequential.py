@@ -146,12 +146,15 @@ class SequentialTwoSample:
             raise InputError(f"sources run from {codes.min()} to {codes.max()}", expected=f"0 to {self.m - 1}")
         if not len(rows):
             return self.e_value_
+        self._take(rows, codes.astype(np.intp))
+        return self.e_value_
+
+    def _take(self, rows: NDArray[np.float64], codes: NDArray[np.intp]) -> None:
         factors = (1.0 - _SHARE) + _SHARE * self.m * self._predicted(rows)[np.arange(len(codes)), codes]
         path = self.log_e_value_ + np.cumsum(np.log(factors))
         self._best = max(self._best, float(path.max()))
         self.log_e_value_ = float(path[-1])
-        self._learn(rows, codes.astype(np.intp))
-        return self.e_value_
+        self._learn(rows, codes)
 
     def _read(self, x: Any) -> NDArray[np.float64]:
         if isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind in "fiu":
@@ -228,7 +231,7 @@ class SequentialTwoSample:
         most : int, optional
             Stop after this many rows.
         """
-        tables = [as_frame(table, f"source {j}") for j, table in enumerate(sources)]
+        tables = [self._read(table) for table in sources]
         if len(tables) != self.m:
             raise InputError(f"there are {len(tables)} sources", expected=f"m = {self.m}")
         left = [iter(self._rng.permutation(len(table))) for table in tables]
@@ -237,5 +240,5 @@ class SequentialTwoSample:
             row = next(left[source], None)
             if row is None:
                 break
-            self.update(tables[source].iloc[[row]], source)
+            self._take(tables[source][[row]], np.array([source]))
         return self

@@ -37,9 +37,9 @@ def binomial_p_value(k: int, n: int, m: int = 2) -> float:
     Notes
     -----
     Exact where the source of each held-out row was drawn on its own, each with probability 1/m, and the classifier saw
-    none of them. With equal *fixed* numbers per source it is not: with 50 rows of either of two sources, and a rule that
-    names each of them 50 times, a p-value of 2.8 % or less comes up in 3.6 % of all cases, since the count then moves in
-    steps of two. `permutation_p_value` is exact there.
+    none of them. With equal *fixed* numbers per source it is not: with 50 rows of either of two sources, and a rule
+    that names each of them 50 times, a p-value of 2.8 % or less comes up in 3.6 % of all cases, since the count then
+    moves in steps of two. `permutation_p_value` is exact there.
 
     Examples
     --------

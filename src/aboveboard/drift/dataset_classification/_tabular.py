@@ -65,6 +65,17 @@ class TableModality:
     def default_rungs(self, data: pd.DataFrame) -> tuple[str, ...]:  # noqa: ARG002
         return _RUNGS
 
+    def check_rung(self, name: str, features: Features) -> None:
+        if name.startswith("without:"):
+            column = name.removeprefix("without:")
+            if column not in features.names or len(features.names) < 2:
+                raise InputError(f"ladder names {name!r}", expected="a column that is used, and another one beside it")
+        elif name not in _RUNGS:
+            raise InputError(
+                f"ladder names {name!r}",
+                expected=f"{', '.join(map(repr, _RUNGS))} or 'without:COLUMN' for tables",
+            )
+
     def rung(self, name: str, importance: pd.DataFrame, trial: Trial) -> list[Rung]:
         """Return the rungs of a name; none where there is nothing to take away."""
         if name == "no_missing":
@@ -76,15 +87,7 @@ class TableModality:
         if name == "leave_one_out":
             columns = list(importance["column"][:_LEFT_OUT]) if len(trial.features.names) > 1 else []
             return [_without(column) for column in columns]
-        if name.startswith("without:"):
-            column = name.removeprefix("without:")
-            if column not in trial.features.names or len(trial.features.names) < 2:
-                raise InputError(f"ladder names {name!r}", expected="a column that is used, and another one beside it")
-            return [_without(column)]
-        raise InputError(
-            f"ladder names {name!r}",
-            expected=f"{', '.join(map(repr, _RUNGS))} or 'without:COLUMN' for tables",
-        )
+        return [_without(name.removeprefix("without:"))]
 
     def importance(self, trained: Trained, trial: Trial, seed: int) -> pd.DataFrame:
         """Return what shuffling each column among held-out rows costs, the dearest first."""

@@ -69,9 +69,11 @@ class TextModality:
     def default_rungs(self, data: Any) -> tuple[str, ...]:  # noqa: ARG002
         return tuple(_CHANGES)
 
-    def rung(self, name: str, importance: pd.DataFrame, trial: Trial) -> list[Rung]:  # noqa: ARG002
+    def check_rung(self, name: str, features: Features) -> None:  # noqa: ARG002
         if name not in _CHANGES:
             raise InputError(f"ladder names {name!r}", expected=f"some of {', '.join(map(repr, _CHANGES))} for text")
+
+    def rung(self, name: str, importance: pd.DataFrame, trial: Trial) -> list[Rung]:  # noqa: ARG002
         change = _CHANGES[name]
 
         def apply(trial: Trial, rng: np.random.Generator) -> Features:
