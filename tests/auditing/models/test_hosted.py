@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import skops.io
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import LogisticRegression
 
 import aboveboard
@@ -23,10 +23,10 @@ def test_a_model_in_a_skops_file_answers_as_the_same_model_in_this_process(tmp_p
 
 
 def test_types_that_nobody_vouched_for_are_named_with_the_flag_that_would_trust_each(tmp_path):
-    forest = RandomForestClassifier(5, random_state=0).fit(X, Y)
-    skops.io.dump(forest, tmp_path / "model.skops")
-    with pytest.raises(InputError, match=r"'sklearn\.tree\._tree\.Tree' \(--trust known\)"):
+    boosted = HistGradientBoostingClassifier(max_iter=3).fit(X, Y)
+    skops.io.dump(boosted, tmp_path / "model.skops")
+    with pytest.raises(InputError, match=r"_hist_gradient_boosting\.predictor\.TreePredictor' \(--trust known\)"):
         aboveboard.open_model(tmp_path / "model.skops")
     with aboveboard.open_model(tmp_path / "model.skops", trust="known") as model:
-        assert np.array_equal(model.predict_proba(X), forest.predict_proba(X))
-        assert model.source_.trusted_types == ("sklearn.tree._tree.Tree",)
+        assert np.array_equal(model.predict_proba(X), boosted.predict_proba(X))
+        assert model.source_.trusted_types[-1] == "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"

@@ -124,9 +124,7 @@ class _Graph:
             return {"call": self._said_scores}
 
         def most_likely(rows: Any) -> np.ndarray:
-            values = np.empty(len(classes), dtype=object)
-            values[:] = list(classes)
-            said: np.ndarray = values[self._said_scores(rows).argmax(axis=1)]
+            said: np.ndarray = np.asarray(classes)[self._said_scores(rows).argmax(axis=1)]
             return said
 
         return {"predict": most_likely, "predict_proba": self._said_scores}
@@ -229,7 +227,7 @@ def _class_labels(proto: Any) -> list[Any] | None:
 def _values(entry: _Input, rows: Any, position: int, inputs: int) -> np.ndarray:
     """Return what an input is fed: its column, or all of them."""
     if inputs > 1:
-        columns = [rows.iloc[:, position] if isinstance(rows, pd.DataFrame) else rows[:, position]]
+        columns = [rows[entry.name] if isinstance(rows, pd.DataFrame) else rows[:, position]]
     elif isinstance(rows, pd.DataFrame):
         columns = [rows.iloc[:, i] for i in range(rows.shape[1])]
     else:
