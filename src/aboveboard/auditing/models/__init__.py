@@ -67,7 +67,7 @@ def open_model(
     classes : sequence
         Labels for the codes 0, 1 and so on of a model that has none of its own: boosted trees, some ONNX graphs.
     **endpoint
-        For an address: as `aboveboard.auditing.models.endpoint.Endpoint` takes them.
+        For an address: as ``aboveboard.auditing.models.endpoint.Endpoint`` takes them.
 
     Returns
     -------
