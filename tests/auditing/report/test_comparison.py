@@ -145,7 +145,7 @@ def test_long_lists_are_cut_and_counted(make_report):
     first = report.findings[0]
     many = tuple(dataclasses.replace(first, id=f"x/{at}", check="x", group="") for at in range(100))
     text = aboveboard.compare(report, dataclasses.replace(report, findings=many)).to_markdown()
-    assert "40 more with" in text
+    assert "40 more in" in text
 
 
 def test_files_are_written(comparison, tmp_path):

@@ -70,7 +70,7 @@ class Listing:
         Whether it is folded away where that is possible.
     notes : tuple of str
     most : int
-        How many rows a reader of plain text is shown.
+        How many rows are shown; a page has room for more.
     """
 
     title: str
@@ -141,18 +141,22 @@ def render_html(comparison: Comparison) -> str:
     """Return `comparison` as one self-contained HTML page, with the same policy as a report's."""
     from aboveboard.auditing.report.html import page
 
-    return page("comparison.html.jinja", _view(comparison))
+    return page("comparison.html.jinja", _view(comparison, whole=True))
 
 
 def render_notebook(comparison: Comparison) -> str:
     """Return `comparison` as a piece of HTML for a notebook."""
     from aboveboard.auditing.report.html import fragment
 
-    return fragment("comparison-notebook.html.jinja", _view(comparison))
+    return fragment("comparison-notebook.html.jinja", _view(comparison, whole=False))
 
 
-def _view(comparison: Comparison) -> dict[str, Any]:
+def _view(comparison: Comparison, *, whole: bool) -> dict[str, Any]:
     mark, title = _title(comparison)
+
+    def most(listing: Listing) -> int:
+        return _MOST if whole else listing.most
+
     return {
         "version": comparison.new_report.environment.get("aboveboard", ""),
         "verdict": mark,
@@ -163,11 +167,11 @@ def _view(comparison: Comparison) -> dict[str, Any]:
             {
                 "title": listing.title,
                 "head": listing.head,
-                "rows": [[shorten(clean(cell), 300) for cell in row] for row in listing.rows[:_MOST]],
+                "rows": [[shorten(clean(cell), 300) for cell in row] for row in listing.rows[: most(listing)]],
                 "count": len(listing.rows),
                 "numeric": listing.numeric,
                 "folded": listing.folded,
-                "notes": _notes(listing, _MOST),
+                "notes": _notes(listing, most(listing)),
             }
             for listing in _listings(comparison)
         ],
@@ -217,7 +221,7 @@ def _sentence(comparison: Comparison) -> str:
 
 
 def _notes(listing: Listing, most: int) -> list[str]:
-    more = [f"{len(listing.rows) - most:,} more with --format json."] if len(listing.rows) > most else []
+    more = [f"{len(listing.rows) - most:,} more in the comparison as JSON."] if len(listing.rows) > most else []
     return [*more, *listing.notes]
 
 
