@@ -28,6 +28,7 @@ from aboveboard.core.report import Report
 __all__ = ["print_comparison", "render_html", "render_markdown", "render_notebook", "render_text"]
 
 _MOST: Final = 60
+_LONGEST_COMMENT: Final = 60_000  # characters; GitHub takes 65,536
 _WORDS: Final[dict[Kind, tuple[str, str]]] = {
     "new": ("new", "New"),
     "worse": ("worse", "Worse"),
@@ -110,14 +111,24 @@ def render_text(comparison: Comparison) -> str:
 
 
 def render_markdown(comparison: Comparison) -> str:
-    """Return `comparison` as Markdown: the answer, what to know first, what changed, and the rest folded away."""
+    """Return `comparison` as Markdown: the answer, what to know first, what changed, and the rest folded away.
+
+    Lists are shortened until it is no longer than a comment on GitHub may be.
+    """
+    return next(
+        text for most in (_MOST, 15, 3) if len(text := _markdown(comparison, most)) <= _LONGEST_COMMENT or most == 3
+    )
+
+
+def _markdown(comparison: Comparison, most: int) -> str:
     from aboveboard.auditing.report.markdown import markdown_cell, markdown_text
 
     mark, title = _title(comparison)
     lines = [f"## {MARKS[mark].symbol} {markdown_text(title)}", "", markdown_text(_sentence(comparison))]
     if comparison.warnings:
-        lines += ["", *(f"- {markdown_text(shorten(clean(warning), 500))}" for warning in comparison.warnings[:_MOST])]
+        lines += ["", *(f"- {markdown_text(shorten(clean(warning), 500))}" for warning in comparison.warnings[:most])]
     for listing in _listings(comparison):
+        rows = listing.rows[: min(most, listing.most)]
         heading = f"{markdown_text(listing.title)}"
         if listing.folded:
             lines += ["", f"<details><summary>{heading}: {len(listing.rows):,}</summary>"]
@@ -127,10 +138,10 @@ def render_markdown(comparison: Comparison) -> str:
         lines += [
             "| " + " | ".join("---:" if at in listing.numeric else "---" for at in range(len(listing.head))) + " |"
         ]
-        for row in listing.rows[: listing.most]:
+        for row in rows:
             cells = (cell if at in listing.numeric else markdown_cell(cell, 300) for at, cell in enumerate(row))
             lines.append("| " + " | ".join(cells) + " |")
-        for note in _notes(listing, listing.most):
+        for note in _notes(listing, len(rows)):
             lines += ["", markdown_text(note)]
         if listing.folded:
             lines += ["", "</details>"]
