@@ -607,6 +607,16 @@ def test_two_reports_are_compared_in_each_format(run, data, check, name, begins)
     assert run("compare", "old/report.json", "old/report.json", "--strict")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["table", "json", "markdown", "github", "junit", "sarif"])
+def test_a_report_is_shown_again_as_the_audit_printed_it(run, data, name):
+    _, printed, _ = run("audit", data, *BASIC, *FAST, "--format", name)
+    status, shown, err = run("show", "aboveboard-report/report.json", "--format", name)
+    assert (status, err) == (0, "")
+    assert shown == "".join(line for line in printed.splitlines(keepends=True) if "aboveboard-report" not in line)
+    assert run("show", "aboveboard-report/report.json", "--format", "html")[1].startswith("<!doctype html>")
+    assert run("show", data)[0] == 2
+
+
 def test_what_cannot_be_compared_is_status_2(run, data):
     run("audit", data, *BASIC, *FAST, "--out", "old")
     status, _, err = run("compare", "old/report.json", data)

@@ -1,4 +1,4 @@
-"""The command line: audit, compare, methods, reproduce, data and cite.
+"""The command line: audit, show, compare, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -572,9 +572,16 @@ def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:
 
 def _print_report(report: "Report", options: Options) -> None:
     files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
-    if options.format == "json":
+    _print_in_format(report, options.format, files=files)
+    if options.format != "table":
+        for name, place in files.items():
+            _complain(f"{name}: {place}")
+
+
+def _print_in_format(report: "Report", format_: str, *, files: Mapping[str, str] | None = None) -> None:
+    if format_ == "json":
         _say_to_programs(report.to_json())
-    elif options.format == "table":
+    elif format_ == "table":
         from aboveboard.auditing.report import print_report
 
         with _console() as console:
@@ -582,10 +589,7 @@ def _print_report(report: "Report", options: Options) -> None:
     else:
         from aboveboard.core.report import renderers
 
-        _say_to_programs(renderers[options.format](report))
-    if options.format != "table":
-        for name, place in files.items():
-            _complain(f"{name}: {place}")
+        _say_to_programs(renderers[format_](report))
 
 
 def _say_to_programs(text: str) -> None:
@@ -618,7 +622,19 @@ def _why_it_fails(verdict: gate.Verdict, fail_on: str, *, strict: bool) -> str:
     return f"Exit status 1 (--fail-on {fail_on}{', --strict' if strict else ''}): {shown}."
 
 
-# --- aboveboard compare -----------------------------------------------------------------------------------------------
+# --- aboveboard show, compare -----------------------------------------------------------------------------------------
+
+
+@main.command(cls=_SectionCommand, short_help="Print a report again, in any format.")
+@click.argument("report", type=click.Path(path_type=Path))
+@_option(_OUT, "--format", "format_", type=click.Choice([*FORMATS, "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+def show(report: Path, format_: str) -> None:
+    """Print the report.json that an audit wrote, as the audit would print it; nothing is audited again."""
+    from aboveboard.core.report import Report
+
+    _print_in_format(Report.from_json(report), format_)
+
 
 _COMPARE_EPILOG = """
 Examples:
