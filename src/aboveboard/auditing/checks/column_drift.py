@@ -1,9 +1,9 @@
 """Whether columns have changed since the reference: their values, and how often they are missing.
 
 Each column is compared by itself, on a scale that is the same for all kinds: the share of rows that moved (see
-`aboveboard.auditing.two_samples`). The intervals hold for all columns at once, so that the false discovery rate is at
-most 5 % however many there are, and verdicts go by the effect: among a million rows a change too small to matter is
-*ok*.
+`aboveboard.auditing.two_samples`). The ends of the intervals that accuse hold for all columns at once, so that the false
+discovery rate is below 5 % however many there are, and verdicts go by the effect: among a million rows a change too
+small to matter is *ok*.
 """
 
 from collections.abc import Sequence
@@ -50,8 +50,8 @@ _ID_ROWS: Final = 100
 class _Result:
     """What came out for one column; nothing in it grows with the rows.
 
-    `parts` are the levels, or ranges of a number, in which the rows are counted; `new_counts` and `old_counts` say how
-    many rows lie in each, `new_shares` and `old_shares` what share.
+    `parts` are the levels, or ranges of a number, in which the rows are counted; `counts` says how many lie in each, now
+    and then, and `shares` what share.
     """
 
     name: str
@@ -113,7 +113,7 @@ def _family(subject: Subject, names: list[str]) -> int:
     """Return how many comparisons there may be: values, missing values and new levels of each column."""
     assert subject.reference is not None
     new, old = subject.X, subject.reference.X
-    worded = sum(column_kind(part[name]) in ("category", "text") for name in names for part in (new,))
+    worded = sum(column_kind(new[name]) in ("category", "text") for name in names)
     gaps = sum(bool(new[name].isna().any() or old[name].isna().any()) for name in names)
     return max(len(names) + worded + gaps, 1)
 
@@ -245,7 +245,7 @@ def _compare_numbers(
     if all(_counts_rows(part) for part in values):
         result.aside = "another whole number in every row, as record ids have"
         return
-    if all(np.isin(np.unique(part[:1000]), (0.0, 1.0)).all() and np.isin(part, (0.0, 1.0)).all() for part in values):
+    if all(((part == 0) | (part == 1)).all() for part in values):
         labels = ("false", "true") if result.kind == "boolean" else ("0", "1")
         codes = values[0].astype(np.int64), values[1].astype(np.int64)
         result.shift = samples.levels(*codes, 2, family=family)
@@ -598,11 +598,12 @@ def _shared_rows(subject: Subject) -> list[Finding]:
     names = [str(name) for name in older.columns]
     single = frozenset(name for name in names if "float32" in (str(subject.X[name].dtype), str(older[name].dtype)))
     mine, theirs = row_hashes(subject.X[names], single=single), row_hashes(older, single=single)
-    share = float(np.isin(mine, theirs).mean())
+    shared = np.isin(mine, theirs)
+    share = float(shared.mean())
     usual = 1 - len(np.unique(theirs)) / len(theirs)
-    if share - usual <= subject.limits["column_drift.shared"].value:
-        return []
     limit = subject.limits["column_drift.shared"]
+    if share - usual <= limit.value or np.count_nonzero(shared) < subject.min_cell:
+        return []
     return [
         Finding(
             id="column_drift/shared_rows",
