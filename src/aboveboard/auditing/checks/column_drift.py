@@ -1,9 +1,9 @@
 """Whether columns have changed since the reference: their values, and how often they are missing.
 
 Each column is compared by itself, on a scale that is the same for all kinds: the share of rows that moved (see
-`aboveboard.auditing.two_samples`). The ends of the intervals that accuse hold for all columns at once, so that the false
-discovery rate is below 5 % however many there are, and verdicts go by the effect: among a million rows a change too
-small to matter is *ok*.
+`aboveboard.auditing.two_samples`). The ends of the intervals that accuse hold for all columns at once, so that the
+false discovery rate is below 5 % however many there are, and verdicts go by the effect: among a million rows a change
+too small to matter is *ok*.
 """
 
 from collections.abc import Sequence
@@ -50,8 +50,8 @@ _ID_ROWS: Final = 100
 class _Result:
     """What came out for one column; nothing in it grows with the rows.
 
-    `parts` are the levels, or ranges of a number, in which the rows are counted; `counts` says how many lie in each, now
-    and then, and `shares` what share.
+    `parts` are the levels, or ranges of a number, in which the rows are counted; `counts` says how many lie in each,
+    now and then, and `shares` what share.
     """
 
     name: str
