@@ -12,14 +12,14 @@ import re
 from typing import Any, Final
 
 from aboveboard.auditing.report.view import Verdict, amount, clean, verdict
-from aboveboard.auditing.suites import AREAS, TABULAR
+from aboveboard.auditing.suites import AREAS, all_checks
 from aboveboard.core.finding import Finding, plain
 from aboveboard.core.report import Report
 
 __all__ = ["render_sarif"]
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
-_SPECS: Final = {spec.name: spec for spec in TABULAR}
+_SPECS: Final = {spec.name: spec for spec in all_checks()}
 _KINDS: Final[dict[Verdict, tuple[str, str]]] = {
     "fail": ("fail", "error"),
     "warn": ("fail", "warning"),
