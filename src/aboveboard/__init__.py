@@ -13,7 +13,7 @@ __all__ = ["Report", "__version__", "audit"]
 if TYPE_CHECKING:
     from aboveboard.auditing import Report, audit
 
-_SUBPACKAGES = frozenset({"auditing", "core", "data", "fairness", "reproduce", "unlearning"})
+_SUBPACKAGES = frozenset({"auditing", "collective", "core", "data", "fairness", "reproduce", "unlearning"})
 
 
 def __getattr__(name: str) -> Any:
