@@ -20,16 +20,8 @@ __all__ = ["RankingSubject", "example", "read"]
 _FORMS: Final = "judges x items, items x judges, single votes, or comparisons"
 _TRUE: Final = frozenset({"true", "1", "yes"})
 _FALSE: Final = frozenset({"false", "0", "no"})
-_COACHES: Final = {
-    "W": "Monty Williams", "T": "Tom Thibodeau", "S": "Quin Snyder", "R": "Doc Rivers", "M": "Nate McMillan",
-    "N": "Steve Nash", "D": "Michael Malone",
-}  # fmt: skip
-_BALLOTS: Final = (
-    "WTS25 TWS16 TSW14 WTM6 STW4 SWT4 TWM4 WST4 TWR3 WTD3 TWN2 WSR2 "
-    "WTR2 RTS1 RWT1 SRW1 SWD1 TRM1 TSN1 TSR1 TWD1 WNT1 WSM1 WTN1"
-)
-"""First, second and third place, and how many of the 100 voters voted so."""
-_POINTS: Final = (5, 3, 1)
+_POINTS: Final = {1: 5, 2: 3, 3: 1, 4: 0}
+"""What a place on a ballot is worth in the award of the example; 4 is not named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,16 +111,12 @@ def read(table: RoleColumns, settings: Mapping[str, Any], **common: Any) -> Rank
 
 def example(*, random_state: int) -> Example:  # noqa: ARG001 - real data
     """Return the ballots for the NBA coach of the year of 2020-21, and the order in which the award put the coaches."""
-    ballots = [(entry[:3], int(entry[3:])) for entry in _BALLOTS.split()]
-    ranks, points = [], dict.fromkeys(_COACHES, 0)
-    for places, count in ballots:
-        for coach, worth in zip(places, _POINTS, strict=True):
-            points[coach] += worth * count
-        ranks += [[places.index(coach) + 1 if coach in places else 4 for coach in _COACHES]] * count
-    judges = [f"voter {k}" for k in range(1, len(ranks) + 1)]
-    frame = pd.DataFrame(np.array(ranks).T, columns=judges)
-    frame.insert(0, "award", pd.Series(list(points.values())).rank(ascending=False, method="min").astype(int))
-    frame.insert(0, "coach", list(_COACHES.values()))
+    from aboveboard.data import load_nba_coach
+
+    ranks = load_nba_coach(names=False).X
+    points = ranks.replace(_POINTS).sum(axis=1)
+    frame = ranks.rename_axis(columns=None).reset_index()
+    frame.insert(1, "award", points.rank(ascending=False, method="min").astype(int).to_numpy())
     return Example(
         frame=frame,
         columns={"item": "coach", "published": "award"},
@@ -168,14 +156,15 @@ def _items_by_judges(table: RoleColumns) -> tuple[pd.DataFrame, NDArray[np.float
 
 def _single_votes(table: RoleColumns) -> tuple[pd.DataFrame, NDArray[np.float64] | None]:
     judge = _codes(table["judge"], "judge")
-    item, names = pd.factorize(pd.Series(_names(table["item"], "item", distinct=False), dtype=object), sort=True)
+    item, found = pd.factorize(pd.Series(_names(table["item"], "item", distinct=False), dtype=object), sort=True)
+    names = [str(name) for name in found]
     values = _number_column(table["vote"], "vote")
     key = judge * len(names) + item
     if len(np.unique(key)) < len(key):
         order = np.sort(key)
         at = int(order[:-1][order[1:] == order[:-1]][0])
         raise InputError(
-            f"a judge voted twice on {str(names[at % len(names)])!r}", expected="one row per judge and item at most"
+            f"a judge voted twice on {names[at % len(names)]!r}", expected="one row per judge and item at most"
         )
     votes = np.full((int(judge.max()) + 1, len(names)), np.nan)
     votes[judge, item] = values
