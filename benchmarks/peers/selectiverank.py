@@ -33,8 +33,8 @@ def paths(*, repeats, **votes):
         rates = sorted(path.dissent_rates)
         tiers = np.zeros((len(rates), scores.shape[1]), dtype=np.int64)
         for row, rate in enumerate(rates):
-            for item in range(scores.shape[1]):
-                tiers[row, item] = path[rate].get_rank(item) - 1
+            ranks = path[rate].ranks
+            tiers[row, ranks["item_id"].to_numpy()] = ranks["rank"].to_numpy() - 1
         found[f"{name}.rates"], found[f"{name}.tiers"] = np.array(rates), tiers
     return found
 

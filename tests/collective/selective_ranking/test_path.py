@@ -1,5 +1,6 @@
 """The path: equal to a search through every ranking, nested, stable, safe against missing votes, maximal and unique."""
 
+import itertools
 import warnings
 
 import matplotlib as mpl
@@ -137,7 +138,7 @@ def test_the_path_is_the_condensation_of_each_digraph():
 def test_a_larger_dissent_refines_the_tiers(votes):
     path = fitted(votes).path_
     assert len(path.levels) <= votes.shape[1] - 1
-    for tau, wider in zip(TAUS, TAUS[1:], strict=False):
+    for tau, wider in itertools.pairwise(TAUS):
         assert (claims(path.tier_of(tau)) <= claims(path.tier_of(wider))).all()
 
 
@@ -283,7 +284,7 @@ def test_the_path_of_ignored_votes_stops_where_a_pair_has_too_few():
     assert path.limit == pytest.approx(0.2)  # one judge compared a with c: from one fifth on, both can be claimed
     assert set(path.blocking) <= {"a", "b", "c"}
     assert path.at(0.0) == [["a"], ["b"], ["c"]]
-    with pytest.raises(InputError, match="neither order of '[abc]' and '[abc]' can be refused"):
+    with pytest.raises(InputError, match=r"neither order of '[abc]' and '[abc]' can be refused"):
         path.at(0.2)
 
 
@@ -320,16 +321,17 @@ def test_only_the_selective_ranking_passes_the_check(votes):
         assert passed == [ranker.path_.tier_of(tau).tolist()]
 
 
-@pytest.mark.parametrize("tiers", [[[0]], [[0], [0, 1]], [[0], [1], []][:2] + [[1]]])
+@pytest.mark.parametrize("tiers", [[[0]], [[0], [0, 1]], [[0], [1], [1]]])
 def test_the_check_refuses_what_is_no_ranking(tiers):
     with pytest.raises(InputError, match="every item once"):
         check_tiers(tiers, [[0, 1], [1, 0]], n_judges=2, tau=0.1)
 
 
-def test_boundaries_are_the_largest_weight_that_leads_back():
+@pytest.mark.parametrize("n", [2, 8, 63, 64, 65, 66, 130])
+def test_boundaries_are_the_largest_dissent_against_those_above(n):
     rng = np.random.default_rng(3)
-    w = rng.integers(0, 20, size=(8, 8))
-    w = np.maximum(w, 20 - w.T)
-    order, worst = order_and_boundaries(w, 10.0)
-    for k in range(1, 8):
-        assert worst[k - 1] == w[np.ix_(order[k:], order[:k])].max()
+    w = rng.integers(0, 20, size=(n, n))
+    against = np.maximum(w, 20 - w.T)
+    order, worst = order_and_boundaries(against, 10.0)
+    for k in range(1, len(w)):
+        assert worst[k - 1] == against[np.ix_(order[:k], order[k:])].max()

@@ -476,7 +476,7 @@ class SelectiveRanker(BaseEstimator):  # type: ignore[misc]
         self._ballots = ballots
         self._tally = ballots.tally()
         self.support_, self.compared_ = self._tally.support, self._tally.compared
-        self.weights_ = self._tally.weights(self.missing, self.ties)
+        self.weights_ = self._tally.dissent(self.missing, self.ties).T
         self._refuse_uncompared()
         self.path_ = self._path(self._tally)
         if self.dissent is not None:
@@ -499,18 +499,18 @@ class SelectiveRanker(BaseEstimator):  # type: ignore[misc]
             )
 
     def _path(self, tally: Tally) -> RankingPath:
-        w = tally.weights(self.missing, self.ties)
+        dissent = tally.dissent(self.missing, self.ties)
         p, n = tally.n_judges, len(self.items_)
         limit, blocking = p * HALF, None
         if self.missing == "ignore":
-            either = np.maximum(w, w.T).astype(np.float64)
+            either = np.maximum(dissent, dissent.T).astype(np.float64)
             np.fill_diagonal(either, np.inf)
             least = int(either.argmin())
             if either.flat[least] < limit - TOLERANCE * p:
                 limit = float(either.flat[least])
                 i, j = divmod(least, n)
                 blocking = (self.items_[i], self.items_[j])
-        order, worst = order_and_boundaries(w, limit)
+        order, worst = order_and_boundaries(dissent, limit)
         shares = self._shares(worst.astype(np.float64), p)
         return RankingPath(
             items=self.items_,

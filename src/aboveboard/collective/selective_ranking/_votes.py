@@ -45,22 +45,21 @@ class Tally:
         """Return how many judges placed both items and neither above the other."""
         return self.compared - self.support - self.support.T
 
-    def weights(self, missing: Missing, ties: Ties) -> NDArray[Any]:
-        """Return w: entry i, j is how many judges do not support that j stands above i.
+    def dissent(self, missing: Missing, ties: Ties) -> NDArray[Any]:
+        """Return how many judges do not support that i stands above j, at i, j; the diagonal is 0.
 
-        Whole numbers where that is what comes out, else float64. The diagonal is 0.
+        Whole numbers where that is what comes out, else float64.
         """
-        against = self.support.T
         everybody = self.n_judges if missing == "dissent" else self.compared
-        w: NDArray[Any] = everybody - against
+        against: NDArray[Any] = everybody - self.support
         if ties == "half":
-            w = w - self.ties() / 2
+            against = against - self.ties() / 2
         if missing == "rescale":
             seen = np.maximum(self.compared, 1)
             # where nobody compared the two, nobody supports either order
-            w = np.where(self.compared > 0, w * (self.n_judges / seen), float(self.n_judges))
-        np.fill_diagonal(w, 0)
-        return w
+            against = np.where(self.compared > 0, against * (self.n_judges / seen), float(self.n_judges))
+        np.fill_diagonal(against, 0)
+        return against
 
 
 class RankBallots:
