@@ -223,7 +223,7 @@ def test_no_recorded_figure_is_repeated_by_hand(method):
 
 @pytest.fixture(scope="module")
 def adult_scope():
-    """Return what a remedy snippet finds in scope: a model of the Adult data, its rows and their sex."""
+    """Return what a remedy snippet finds in scope: a model of the Adult data, its rows and their sex; votes."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     from aboveboard.data import load_adult
@@ -237,7 +237,8 @@ def adult_scope():
             f"sensitive_{split}": adult.sensitive["sex"].iloc[:rows],
         }
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(parts["X_train"], parts["y_train"])
-    return parts | {"model": model}
+    votes = parts["X_test"].head(30).set_axis([f"item {i}" for i in range(parts["X_test"].shape[1])], axis=1)
+    return parts | {"model": model, "votes": votes}
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m.remedy], ids=lambda m: m.name)

@@ -150,7 +150,7 @@ class RoleColumns:
         for name, value in given.items():
             if name not in roles:
                 raise _unknown(name, list(roles), suite, "column", "role")
-            names = (value,) if isinstance(value, str) else tuple(value)
+            names = tuple(value) if isinstance(value, list | tuple) else (value,)
             if not names or not all(isinstance(column, str) for column in names):
                 raise InputError(f"the column with the role {name} is {value!r}", expected="the name of a column")
             if len(names) > 1 and not roles[name].many:

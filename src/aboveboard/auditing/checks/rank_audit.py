@@ -29,4 +29,5 @@ def check(subject: RankingSubject, *, random_state: int, effort: Effort) -> list
         limit_source=limit.source,
         tolerated=subject.limits["rank_audit.tolerated"].value,
         min_judges=subject.min_cell,
+        called="order by Borda count" if subject.published is None else "published order",
     )

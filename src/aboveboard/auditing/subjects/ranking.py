@@ -1,5 +1,6 @@
 """Rankings by many judges: votes as judges x items, items x judges, single votes, or comparisons of two items."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -104,9 +105,11 @@ def read(table: RoleColumns, settings: Mapping[str, Any], **common: Any) -> Rank
         votes, published, kind = *_items_by_judges(table), "items x judges"
     else:
         votes, kind = _judges_by_items(table), "judges x items"
-    return _subject(
-        _fitted(votes, settings["votes"], missing), published, f"{kind}, {settings['votes']}s", votes, common
-    )
+    notes: list[str] = []
+    ranker = _fitted(votes, settings["votes"], missing, notes)
+    parts: list[Any] = [list(votes.columns), votes.to_numpy(dtype="float64")]
+    parts += [] if published is None else [published]
+    return _made(ranker, published, f"{kind}, {settings['votes']}s", fingerprint(*parts), notes, common)
 
 
 def example(*, random_state: int) -> Example:  # noqa: ARG001 - real data
@@ -197,10 +200,8 @@ def _comparisons(
     ranker = SelectiveRanker(missing=missing).fit_pairwise(judge, winner, loser, None if tie is None else _truth(tie))
     marks = np.zeros(len(winner)) if tie is None else _truth(tie).astype(float)
     seen = [winner, loser, marks, np.arange(len(winner)) if judge is None else judge]
-    if judge is None:
-        note = "No column was named as judge, so each comparison counts as a judge of its own."
-        common = {**common, "notes": (*common.get("notes", ()), note)}
-    return _made(ranker, None, "comparisons", fingerprint(*seen), common)
+    notes = ["No column was named as judge, so each comparison counts as a judge of its own."] if judge is None else []
+    return _made(ranker, None, "comparisons", fingerprint(*seen), notes, common)
 
 
 # --- columns ----------------------------------------------------------------------------------------------------------
@@ -270,26 +271,18 @@ def _ranks(series: "pd.Series[Any]", items: list[Any]) -> NDArray[np.float64]:
 # --- the subject ------------------------------------------------------------------------------------------------------
 
 
-def _fitted(votes: pd.DataFrame, kind: str, missing: Any) -> "SelectiveRanker":
+def _fitted(votes: pd.DataFrame, kind: str, missing: Any, notes: list[str]) -> "SelectiveRanker":
     from aboveboard.collective import SelectiveRanker
 
     if votes.shape[1] < 2:
         raise InputError(f"there is {votes.shape[1]} item", expected="two or more")
-    ranker = SelectiveRanker(votes="score", missing=missing)
     values = votes.to_numpy(dtype="float64")
-    fitted: SelectiveRanker = ranker.fit(pd.DataFrame(-values if kind == "rank" else values, columns=votes.columns))
+    table = pd.DataFrame(-values if kind == "rank" else values, columns=votes.columns)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        fitted: SelectiveRanker = SelectiveRanker(missing=missing).fit(table)
+    notes += [str(warning.message) for warning in told if issubclass(warning.category, UserWarning)]
     return fitted
-
-
-def _subject(
-    ranker: "SelectiveRanker",
-    published: NDArray[np.float64] | None,
-    kind: str,
-    votes: pd.DataFrame,
-    common: dict[str, Any],
-) -> RankingSubject:
-    parts: list[Any] = [list(votes.columns), votes.to_numpy(dtype="float64")]
-    return _made(ranker, published, kind, fingerprint(*parts, *([] if published is None else [published])), common)
 
 
 def _made(
@@ -297,9 +290,9 @@ def _made(
     published: NDArray[np.float64] | None,
     kind: str,
     data_sha256: str,
+    notes: list[str],
     common: dict[str, Any],
 ) -> RankingSubject:
-    notes = list(common.pop("notes", ()))
     if published is None:
         notes.append(
             "No published order was named, so the order of the Borda count is judged: what most would publish."

@@ -1,6 +1,6 @@
 """A published order held against the votes of its judges: findings for a report."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any, Final
 
@@ -29,6 +29,7 @@ def rank_audit(
     limit_source: str = "",
     tolerated: float = 1 / 3,
     min_judges: int = 10,
+    called: str = "published order",
     **options: Any,
 ) -> list[Finding]:
     """Hold a published order against the votes of its judges.
@@ -45,6 +46,8 @@ def rank_audit(
         The dissent at which the selective ranking is shown.
     min_judges : int
         Nothing is said of a pair on which fewer voted.
+    called : str
+        What the order is called in the findings.
     **options
         Of `SelectiveRanker`, where votes are given as an array.
 
@@ -79,12 +82,12 @@ def rank_audit(
         return [_too_few("rank_audit", name, p, min_judges) for name in ("order", "winner", "tiers")]
     neighbours = [(i, j) for above, below in pairwise(tiers) for i in above for j in below]
     rivals = [(i, j) for i in tiers[0] for tier in tiers[1:] for j in tier]
-    judged = {"limit": limit, "limit_source": limit_source, "min_judges": min_judges}
+    judged: dict[str, Any] = {"limit": limit, "limit_source": limit_source, "min_judges": min_judges}
     findings = []
     if neighbours:
         findings = [
-            _judged_order(ranker, neighbours, **judged),
-            _judged_winner(ranker, rivals, len(tiers[0]), **judged),
+            _judged_order(ranker, neighbours, called, **judged),
+            _judged_winner(ranker, rivals, len(tiers[0]), called, **judged),
         ]
     return [*findings, _shown_tiers(ranker, tolerated, min_judges)]
 
@@ -250,39 +253,39 @@ def _dissent(ranker: SelectiveRanker, pairs: list[tuple[int, int]]) -> tuple[Flo
     return against, n
 
 
-def _judged_order(ranker: SelectiveRanker, pairs: list[tuple[int, int]], **judged: Any) -> Finding:
-    said = f"{len(pairs):,} places where the published order puts one item right above another"
-    return _judged(
-        "rank_audit/order",
-        ranker,
-        pairs,
-        lambda bad, worst: (
-            f"Of the {said}, {bad:,} {'has' if bad == 1 else 'have'} too little support; the least has "
-            f"{_name(ranker.items_[worst[0]])} above {_name(ranker.items_[worst[1]])}."
-            if bad
-            else f"Of the {said}, none has too little support for certain; the least has "
-            f"{_name(ranker.items_[worst[0]])} above {_name(ranker.items_[worst[1]])}."
-        ),
-        **judged,
-    )
+def _judged_order(ranker: SelectiveRanker, pairs: list[tuple[int, int]], called: str, **judged: Any) -> Finding:
+    def says(bad: int, worst: tuple[int, int]) -> str:
+        above, below = (_name(ranker.items_[i]) for i in worst)
+        where = f"places where the {called} puts one item right above another"
+        of = f"{len(pairs):,}" if len(pairs) != 1 else "the only"
+        lead = f"At {bad:,} of {len(pairs):,}" if bad else f"At none of {of}"
+        outcome = "too few judges agree" if bad else "it is certain that too few judges agree"
+        return f"{lead} {where}, {outcome}; the least agree that {above} belongs above {below}."
+
+    return _judged("rank_audit/order", ranker, pairs, says, called=called, **judged)
 
 
-def _judged_winner(ranker: SelectiveRanker, pairs: list[tuple[int, int]], firsts: int, **judged: Any) -> Finding:
+def _judged_winner(
+    ranker: SelectiveRanker, pairs: list[tuple[int, int]], firsts: int, called: str, **judged: Any
+) -> Finding:
     def says(bad: int, worst: tuple[int, int]) -> str:
         first, rival = (_name(ranker.items_[i]) for i in worst)
-        lead = f"{first}, first in the published order" if firsts == 1 else f"{first}, among the first {firsts}"
+        lead = (
+            f"{first}, first in the {called}" if firsts == 1 else f"{first}, among the first {firsts} of the {called}"
+        )
         outcome = "does not have enough judges behind it against" if bad else "has the least lead over"
         return f"{lead}, {outcome} {rival}."
 
-    return _judged("rank_audit/winner", ranker, pairs, says, **judged)
+    return _judged("rank_audit/winner", ranker, pairs, says, called=called, **judged)
 
 
 def _judged(
     finding_id: str,
     ranker: SelectiveRanker,
     pairs: list[tuple[int, int]],
-    says: Any,
+    says: Callable[[int, tuple[int, int]], str],
     *,
+    called: str,
     limit: float,
     limit_source: str,
     min_judges: int,
@@ -316,7 +319,7 @@ def _judged(
         limit=limit,
         limit_source=limit_source,
         n=int(n[worst]),
-        evidence=_evidence(ranker, pairs, share, low, high, n, limit),
+        evidence=_evidence(ranker, pairs, share, low, high, n, limit, called),
         remedies=() if fine else ("SelectiveRanker",),
         **_ORDER,
     )
@@ -330,6 +333,7 @@ def _evidence(
     high: Floats,
     n: Floats,
     limit: float,
+    called: str,
 ) -> tuple[Table | Figure, ...]:
     """Return the pairs with the most dissent, as a table and as a figure."""
     worst_first = np.argsort(-np.where(np.isnan(low), -1.0, low), kind="stable")[:_MOST]
@@ -344,7 +348,7 @@ def _evidence(
         rest = int(n[k]) - up - down
         rows.append((*names, int(n[k]), up, down, rest, float(share[k]), (float(low[k]), float(high[k]))))
     table = Table(
-        "Dissent from the published order",
+        f"Dissent from the {called}",
         (
             Column("Above", "text"),
             Column("Below", "text"),
@@ -362,7 +366,7 @@ def _evidence(
     marks = tuple(f"{_name(ranker.items_[pairs[k][0]])} > {_name(ranker.items_[pairs[k][1]])}" for k in shown)
     figure = Figure(
         "intervals",
-        "Dissent from the published order",
+        f"Dissent from the {called}",
         "Above > below",
         "Judges who do not place the two so",
         (

@@ -283,6 +283,7 @@ class SelectiveRanker(BaseEstimator):  # type: ignore[misc]
 
     def compare(self, i: Any, j: Any) -> float | None:
         """Return the smallest tau at which item `i` is placed above item `j`, or None where none does."""
+        self._check_path()
         return self.path_.separation(self._position(i), self._position(j))
 
     def disputed_pairs(self, tau: float) -> pd.DataFrame:
@@ -542,7 +543,6 @@ class SelectiveRanker(BaseEstimator):  # type: ignore[misc]
         return np.where(np.isinf(least), np.nan, least)
 
     def _position(self, item: Any) -> int:
-        self._check_path()
         try:
             return self.items_.index(item)
         except ValueError:
