@@ -43,8 +43,8 @@ _OF_ALL_SUITES: Final = frozenset({
 })  # fmt: skip
 """Options that every suite takes; the others belong to the tabular one."""
 _NEEDS_DATA: Final = (
-    "target", "model", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
-    "prediction_type", "threshold", "reference_group",
+    "target", "model", "predictions", "sensitive", "train", "reference", "weight", "id", "cluster", "drop", "types",
+    "positive", "prediction_type", "threshold", "reference_group",
 )  # fmt: skip
 
 
@@ -324,6 +324,8 @@ Examples:
       one column of scores per class
   aboveboard audit test.csv --target income --model model.skops --trust known --sensitive sex
       a model in a file, which runs in a process of its own
+  aboveboard audit june.csv --target income --predictions p --reference may.csv
+      has anything changed since May: columns, scores, labels?
   aboveboard audit votes.csv --suite ranking --setting votes=rank
       another kind of data; 'aboveboard audit --list-checks' tells what each suite takes
   aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
@@ -352,6 +354,8 @@ _OUT = "Output"
 @_option(_DATA, "--sensitive", metavar="COLUMN[:CUTS]", multiple=True, callback=_not_nothing,
          help="Groups to compare, such as sex or age:25,40,60; may be repeated.")  # fmt: skip
 @_option(_DATA, "--train", metavar="FILE", type=click.Path(path_type=Path), help="The training rows, with the target.")
+@_option(_DATA, "--reference", metavar="FILE", type=click.Path(path_type=Path),
+         help="Older rows, with or without the target and predictions: have the data changed?")  # fmt: skip
 @_option(_DATA, "--weight", metavar="COLUMN", callback=_not_nothing, help="Weights of the rows.")
 @_option(_DATA, "--id", metavar="COLUMN", callback=_not_nothing, help="Record ids: no feature, and never shown.")
 @_option(_DATA, "--cluster", metavar="COLUMN", callback=_not_nothing,
@@ -601,6 +605,11 @@ def _data_report(options: Options) -> "Report":
     types: Mapping[str, Any] = options.types
     train = None if options.train is None else read_table(options.train, what="the training data", types=types)
     table = _read_data(options, train=train)
+    older = None
+    if options.reference is not None:
+        older = read_table(
+            options.reference, what="the reference data", types=types, like=table, like_what="the audited data"
+        )
     with contextlib.nullcontext() if options.model is None else _opened(options) as model:
         report = run_audit(
             model,
@@ -610,6 +619,7 @@ def _data_report(options: Options) -> "Report":
             prediction_type=options.prediction_type,
             sensitive_features=list(options.sensitive),
             train=None if train is None else train.frame,
+            reference=None if older is None else older.frame,
             task=options.task,
             positive=options.positive,
             threshold=options.threshold,
@@ -620,7 +630,8 @@ def _data_report(options: Options) -> "Report":
             reference_group=options.reference_group,
             **_common(options),
         )
-    read_notes = tuple(dict.fromkeys((*(train.notes if train else ()), *table.notes)))
+    tables = [part for part in (train, table, older) if part is not None]
+    read_notes = tuple(dict.fromkeys(note for part in tables for note in part.notes))
     return replace(report, notes=(*read_notes, *report.notes))
 
 

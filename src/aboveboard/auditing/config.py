@@ -140,7 +140,7 @@ class Options:
 
     Parameters
     ----------
-    data, train, baseline : Path, optional
+    data, train, reference, baseline : Path, optional
     suite : str
         Which suite of checks; the options from `target` to `reference_group` belong to the tabular one.
     columns : dict of str to tuple of str
@@ -187,6 +187,7 @@ class Options:
     model_memory: float = field(default=DEFAULT_MEMORY, metadata=_read_by(_number))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
+    reference: Path | None = field(default=None, metadata=_read_by(_path))
     task: Literal["auto", "binary", "multiclass", "regression"] = field(
         default="auto", metadata=_read_by(_one_of(*TASKS))
     )

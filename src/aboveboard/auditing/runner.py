@@ -38,6 +38,7 @@ def audit(
     settings: Mapping[str, Any] | None = None,
     sensitive_features: Any = None,
     train: Any = None,
+    reference: Any = None,
     predictions: Any = None,
     prediction_type: PredictionType | None = None,
     task: Literal["auto"] | Task = "auto",
@@ -79,6 +80,9 @@ def audit(
     sensitive_features : list of str, dict, Series or data frame, optional
         Column names (``"age:25,40,60"`` cuts numbers into groups; ``{"age": [25, 40, 60]}`` likewise), or the groups.
     train : (X_train, y_train) or data frame with the target's column, optional
+    reference : data frame, (X_old, y_old) or (X_old, y_old, predictions_old), optional
+        Older rows to compare with: have the data changed? Labels and predictions are found under the names that they
+        have in `X`, and may be lacking; a model is asked about these rows too.
     predictions : str, list of str, or values, optional
         Scores, labels or numbers: a column, or one column per class.
     prediction_type : {"score", "label"}, optional
@@ -157,6 +161,7 @@ def audit(
             y=y,
             sensitive_features=sensitive_features,
             train=train,
+            reference=reference,
             predictions=predictions,
             prediction_type=prediction_type,
             task=None if task == "auto" else task,
@@ -195,6 +200,7 @@ def audit(
         y,
         sensitive_features=sensitive_features,
         train=train,
+        reference=reference,
         predictions=predictions,
         prediction_type=prediction_type,
         task=task,
@@ -310,9 +316,11 @@ def _run_one(subject: Audited, spec: CheckSpec, effort: Effort, random_state: in
     seed = _seed(random_state, spec.name)
     cap = spec.rows(effort)
     notes: tuple[str, ...] = ()
-    if cap is not None and cap < len(subject):
-        notes = (f"{spec.title}: {cap:,} of {len(subject):,} rows, drawn at random (effort {effort}).",)
-        subject = subject.sample(cap, seed)
+    if cap is not None:
+        drawn = [f"{cap:,} of {size:,} {what}" for what, size in subject.sizes(spec).items() if cap < size]
+        if drawn:
+            notes = (f"{spec.title}: {' and '.join(drawn)}, drawn at random (effort {effort}).",)
+            subject = subject.sample(cap, seed)
     try:
         check: Callable[..., list[Finding]] = importlib.import_module(f"aboveboard.auditing.checks.{spec.name}").check
         findings = check(subject, random_state=seed, effort=effort)

@@ -10,7 +10,7 @@ import pandas as pd
 
 from aboveboard.auditing.frames import missing_column
 from aboveboard.auditing.limits import Limits
-from aboveboard.auditing.suites import CheckSpec, Suite
+from aboveboard.auditing.suites import CheckSpec, Suite, find_suite
 from aboveboard.core.errors import InputError
 
 __all__ = ["Audited", "Example", "RoleColumns", "SuiteSubject", "fingerprint", "read_settings"]
@@ -29,6 +29,7 @@ class Audited(Protocol):
     def notes(self) -> tuple[str, ...]: ...
     def __len__(self) -> int: ...
     def sample(self, n: int, random_state: int) -> Self: ...
+    def sizes(self, spec: CheckSpec) -> dict[str, int]: ...
     def lacking(self, spec: CheckSpec) -> str: ...
     def describe(self) -> dict[str, Any]: ...
 
@@ -81,6 +82,10 @@ class SuiteSubject:
     def sample(self, n: int, random_state: int) -> Self:  # noqa: ARG002 - the signature of the runner
         """Return `n` units drawn at random; for suites with a check that has a row cap."""
         raise TypeError(f"nothing can be drawn from the data of the suite {self.suite}: its checks have no row caps")
+
+    def sizes(self, spec: CheckSpec) -> dict[str, int]:  # noqa: ARG002 - the signature of the runner
+        """Return how many units a row cap of a check applies to, by what they are called."""
+        return {find_suite(self.suite).unit[1]: len(self)}
 
     def lacking(self, spec: CheckSpec) -> str:
         """Return why a check does not apply, or an empty text."""

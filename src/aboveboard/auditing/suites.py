@@ -33,7 +33,8 @@ Task = Literal["binary", "multiclass", "regression"]
 Effort = Literal["quick", "standard", "full"]
 Cost = Literal["light", "medium", "heavy"]
 Need = str
-"""What a check needs: sensitive, score, model or train in the tabular suite, the role of a column in the others."""
+"""What a check needs. In the tabular suite: sensitive, score, model, train, reference, reference predictions, reference
+labels; in the others: the role of a column."""
 
 EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
@@ -42,6 +43,7 @@ AREAS: Final[dict[str, str]] = {
     "fairness": "Group fairness",
     "leaks": "Proxies and leaks",
     "data": "Data quality",
+    "drift": "Drift",
     "model": "Sanity of the model",
     "unlearning": "Forgetting",
     "ranking": "Rankings",
@@ -67,8 +69,7 @@ class CheckSpec:
     tasks : frozenset
         Of the tabular suite; the others have none.
     needs : frozenset of str
-        What must be given for the check to apply: sensitive, score, model or train in the tabular suite, roles of
-        columns in the others.
+        What must be given for the check to apply, see `Need`.
     """
 
     name: str
@@ -166,6 +167,38 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Are values missing more often for some groups?",
         cost="light",
         needs=frozenset({"sensitive"}),
+    ),
+    CheckSpec(
+        name="column_drift",
+        area="drift",
+        title="Columns that changed",
+        question="Have the columns changed since the reference: their values, or how often they are missing?",
+        cost="medium",
+        needs=frozenset({"reference"}),
+    ),
+    CheckSpec(
+        name="score_drift",
+        area="drift",
+        title="The model's answers",
+        question="Does the model answer otherwise than on the reference, for everybody or for some group?",
+        cost="light",
+        needs=frozenset({"reference", "reference predictions"}),
+    ),
+    CheckSpec(
+        name="label_drift",
+        area="drift",
+        title="The true answers",
+        question="Has the truth changed since the reference, for everybody or for some group?",
+        cost="light",
+        needs=frozenset({"reference", "reference labels"}),
+    ),
+    CheckSpec(
+        name="performance_drift",
+        area="drift",
+        title="Performance since then",
+        question="Has the model become worse since the reference?",
+        cost="light",
+        needs=frozenset({"reference", "reference predictions", "reference labels"}),
     ),
     CheckSpec(
         name="model_determinism",

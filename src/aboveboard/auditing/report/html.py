@@ -618,6 +618,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Positive class", get("positive")),
         (unit(report)[1].capitalize(), _figure(get("rows"))),
         ("Training rows", _figure(get("training_rows"))),
+        ("Reference rows", _figure(get("reference_rows"))),
         ("Model", get("model")),
         ("Model from", f"{source.get('name')} ({source.get('format')})" if source else None),
         ("Model file", f"sha256 {source['sha256']}" if source.get("sha256") else None),
