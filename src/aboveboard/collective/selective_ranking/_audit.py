@@ -254,13 +254,18 @@ def _dissent(ranker: SelectiveRanker, pairs: list[tuple[int, int]]) -> tuple[Flo
 
 
 def _judged_order(ranker: SelectiveRanker, pairs: list[tuple[int, int]], called: str, **judged: Any) -> Finding:
-    def says(bad: int, worst: tuple[int, int]) -> str:
+    def says(bad: int, fine: bool, worst: tuple[int, int]) -> str:
         above, below = (_name(ranker.items_[i]) for i in worst)
-        where = f"places where the {called} puts one item right above another"
-        of = f"{len(pairs):,}" if len(pairs) != 1 else "the only"
-        lead = f"At {bad:,} of {len(pairs):,}" if bad else f"At none of {of}"
-        outcome = "too few judges agree" if bad else "it is certain that too few judges agree"
-        return f"{lead} {where}, {outcome}; the least agree that {above} belongs above {below}."
+        places = "place" if len(pairs) == 1 else "places"
+        where = f"{len(pairs):,} {places} where the {called} puts one item right above another"
+        told = (
+            f"At {bad:,} of {where}, too few judges agree"
+            if bad
+            else f"Enough judges agree with each of {where}"
+            if fine
+            else f"Of {where}, none is certain to have too few judges behind it"
+        )
+        return f"{told}; the least agree that {above} belongs above {below}."
 
     return _judged("rank_audit/order", ranker, pairs, says, called=called, **judged)
 
@@ -268,12 +273,13 @@ def _judged_order(ranker: SelectiveRanker, pairs: list[tuple[int, int]], called:
 def _judged_winner(
     ranker: SelectiveRanker, pairs: list[tuple[int, int]], firsts: int, called: str, **judged: Any
 ) -> Finding:
-    def says(bad: int, worst: tuple[int, int]) -> str:
+    def says(bad: int, fine: bool, worst: tuple[int, int]) -> str:
         first, rival = (_name(ranker.items_[i]) for i in worst)
         lead = (
             f"{first}, first in the {called}" if firsts == 1 else f"{first}, among the first {firsts} of the {called}"
         )
-        outcome = "does not have enough judges behind it against" if bad else "has the least lead over"
+        outcome = "does not have enough judges behind it against" if bad else "has the least support over"
+        outcome = "has enough judges behind it against all others, the fewest against" if fine else outcome
         return f"{lead}, {outcome} {rival}."
 
     return _judged("rank_audit/winner", ranker, pairs, says, called=called, **judged)
@@ -283,7 +289,7 @@ def _judged(
     finding_id: str,
     ranker: SelectiveRanker,
     pairs: list[tuple[int, int]],
-    says: Callable[[int, tuple[int, int]], str],
+    says: Callable[[int, bool, tuple[int, int]], str],
     *,
     called: str,
     limit: float,
@@ -303,7 +309,7 @@ def _judged(
     shares = f"{100 * limit:g} %"
     return Finding(
         id=finding_id,
-        statement=says(bad, pairs[worst])
+        statement=says(bad, fine, pairs[worst])
         + f" {against[worst]:,.6g} of {int(n[worst]):,} judges do not place them so ({100 * share[worst]:.3g} %).",
         severity="fail" if bad else "ok" if fine else "note",
         status="ran" if bad or fine else "inconclusive",
