@@ -1,4 +1,4 @@
-"""The command line: audit, compare, methods, reproduce, data and cite.
+"""The command line: audit, show, compare, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -27,6 +27,7 @@ from aboveboard.auditing.suites import AREAS, EFFORTS, SUITES, Setting, Suite, f
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from rich.console import Console
 
     from aboveboard.auditing.reading import ReadTable
@@ -371,6 +372,8 @@ _OUT = "Output"
          help="Trust this type in a skops file; may be repeated.")  # fmt: skip
 @_option(_MODEL, "--trust-pickle", is_flag=True, default=None,
          help="Unpickle .pkl or .joblib, which runs whatever code the file names.")  # fmt: skip
+@_option(_MODEL, "--model-classes", metavar="LABELS", multiple=True, callback=_listed,
+         help="Labels for the codes 0, 1, ... of a model that has none, split by commas.")  # fmt: skip
 @_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
          help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
@@ -610,7 +613,7 @@ def _data_report(options: Options) -> "Report":
         older = read_table(
             options.reference, what="the reference data", types=types, like=table, like_what="the audited data"
         )
-    with contextlib.nullcontext() if options.model is None else _opened(options) as model:
+    with contextlib.nullcontext() if options.model is None else _opened(options, table.frame) as model:
         report = run_audit(
             model,
             table.frame,
@@ -639,7 +642,7 @@ def _predictions(options: Options) -> str | list[str] | None:
     return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
 
 
-def _opened(options: Options) -> Any:
+def _opened(options: Options, frame: "DataFrame") -> Any:
     """Open the model that --model names; the process that runs it ends with the context."""
     from aboveboard.auditing.models import open_model
 
@@ -649,16 +652,33 @@ def _opened(options: Options) -> Any:
         trust=options.trust,
         trust_types=options.trust_type,
         trust_pickle=options.trust_pickle,
+        classes=_labels_like(options, frame),
         timeout=options.model_timeout,
         memory=options.model_memory,
     )
 
 
+def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:
+    """Return the labels of --model-classes as the target has them: numbers or true and false where it holds such."""
+    from aboveboard.auditing.frames import plain_label
+
+    values = frame[options.target].dropna().unique() if options.target in frame.columns else ()
+    known = {plain_label(value): value for value in values}
+    return [known.get(label, label) for label in options.model_classes]
+
+
 def _print_report(report: "Report", options: Options) -> None:
     files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
-    if options.format == "json":
+    _print_in_format(report, options.format, files=files)
+    if options.format != "table":
+        for name, place in files.items():
+            _complain(f"{name}: {place}")
+
+
+def _print_in_format(report: "Report", format_: str, *, files: Mapping[str, str] | None = None) -> None:
+    if format_ == "json":
         _say_to_programs(report.to_json())
-    elif options.format == "table":
+    elif format_ == "table":
         from aboveboard.auditing.report import print_report
 
         with _console() as console:
@@ -666,10 +686,7 @@ def _print_report(report: "Report", options: Options) -> None:
     else:
         from aboveboard.core.report import renderers
 
-        _say_to_programs(renderers[options.format](report))
-    if options.format != "table":
-        for name, place in files.items():
-            _complain(f"{name}: {place}")
+        _say_to_programs(renderers[format_](report))
 
 
 def _say_to_programs(text: str) -> None:
@@ -702,7 +719,19 @@ def _why_it_fails(verdict: gate.Verdict, fail_on: str, *, strict: bool) -> str:
     return f"Exit status 1 (--fail-on {fail_on}{', --strict' if strict else ''}): {shown}."
 
 
-# --- aboveboard compare -----------------------------------------------------------------------------------------------
+# --- aboveboard show, compare -----------------------------------------------------------------------------------------
+
+
+@main.command(cls=_SectionCommand, short_help="Print a report again, in any format.")
+@click.argument("report", type=click.Path(path_type=Path))
+@_option(_OUT, "--format", "format_", type=click.Choice([*FORMATS, "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+def show(report: Path, format_: str) -> None:
+    """Print the report.json that an audit wrote, as the audit would print it; nothing is audited again."""
+    from aboveboard.core.report import Report
+
+    _print_in_format(Report.from_json(report), format_)
+
 
 _COMPARE_EPILOG = """
 Examples:
