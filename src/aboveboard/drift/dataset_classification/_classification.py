@@ -60,7 +60,8 @@ class DatasetClassification(BaseEstimator):  # type: ignore[misc]
     n_train : int, optional
         Training rows per source. Default: what is not held out, at most 20,000.
     n_val : int, optional
-        Held-out rows per source on average. Default: about two in five of the smallest source, at most 10,000.
+        Held-out rows per source on average. Default: what a third of the smallest source allows (of groups: two in
+        five), at most 10,000.
     sampling : {"balanced", "all"}
         "balanced": as many rows of each source. "all": whatever there is of each, for sources of unequal size; here
         `n_train` and `n_val` are the most per source, `accuracy` is the mean over sources, and the p-value comes from
