@@ -1,4 +1,4 @@
-"""The command line: audit, methods, reproduce, data and cite.
+"""The command line: audit, show, compare, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -13,18 +13,24 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
 from aboveboard import __version__
 from aboveboard.auditing import gate
 from aboveboard.auditing.config import FAIL_ON, FORMATS, TASKS, Options, read_config
-from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT
+from aboveboard.auditing.suites import AREAS, EFFORTS, SUITES, Setting, Suite, find_suite, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.console import Console
+
+    from aboveboard.auditing.reading import ReadTable
     from aboveboard.core.catalogue import Method
     from aboveboard.core.report import Report
     from aboveboard.reproduce import Outcome, Scale
@@ -32,9 +38,14 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
+_OF_ALL_SUITES: Final = frozenset({
+    "data", "suite", "columns", "settings", "types", "only", "skip", "effort", "fail_on", "strict", "baseline",
+    "accept", "limits", "min_cell", "jobs", "out", "force", "format", "seed",
+})  # fmt: skip
+"""Options that every suite takes; the others belong to the tabular one."""
 _NEEDS_DATA: Final = (
-    "target", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
-    "prediction_type", "threshold", "reference_group",
+    "target", "model", "predictions", "sensitive", "train", "reference", "weight", "id", "cluster", "drop", "types",
+    "positive", "prediction_type", "threshold", "reference_group",
 )  # fmt: skip
 
 
@@ -257,6 +268,17 @@ def _pairs(what: str) -> Callable[[click.Context, click.Parameter, tuple[str, ..
     return read
 
 
+def _columns_by_role(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Read ROLE=COLUMN, given several times, also for one role."""
+    columns: dict[str, tuple[str, ...]] = {}
+    for value in values:
+        role, equals, name = value.partition("=")
+        if not (role and equals and name):
+            raise click.BadParameter(f"{value!r} is not of the form ROLE=COLUMN")
+        columns[role] = (*columns.get(role, ()), name)
+    return columns
+
+
 def _limit_pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
     limits = {}
     for name, text in _pairs("CHECK=VALUE")(ctx, parameter, values).items():
@@ -270,15 +292,6 @@ def _limit_pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[s
 def _listed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
     """Read names that are given several times, or split by commas."""
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
-
-
-def _model_file(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        raise InputError(
-            f"model files ({Path(value).name!r}) cannot be read by this version; a later release brings --model",
-            remedy="Audit the model from Python, aboveboard.audit(model, X, y, ...), or add its predictions to the "
-            "table and name their column: --predictions COLUMN",
-        )
 
 
 def _not_nothing(_: click.Context, __: click.Parameter, value: Any) -> Any:
@@ -310,6 +323,12 @@ Examples:
       scores that are already in the table
   aboveboard audit test.parquet --target y --predictions p_a --predictions p_b --predictions p_c
       one column of scores per class
+  aboveboard audit test.csv --target income --model model.skops --trust known --sensitive sex
+      a model in a file, which runs in a process of its own
+  aboveboard audit june.csv --target income --predictions p --reference may.csv
+      has anything changed since May: columns, scores, labels?
+  aboveboard audit votes.csv --suite ranking --setting votes=rank
+      another kind of data; 'aboveboard audit --list-checks' tells what each suite takes
   aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
       in a pipeline: only what is new or worse than in an earlier report fails
 
@@ -320,13 +339,15 @@ Exit status:
 """
 
 _DATA = "Data"
+_MODEL = "The model"
 _READ = "How the data are read"
+_SUITES = "Data of another kind"
 _CHECKS = "Checks"
 _GATE = "Exit status"
 _OUT = "Output"
 
 
-@main.command(cls=_SectionCommand, epilog=_AUDIT_EPILOG, short_help="Audit predictions, or the bundled example.")
+@main.command(cls=_SectionCommand, epilog=_AUDIT_EPILOG, short_help="Audit a model, predictions or an example.")
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @_option(_DATA, "--target", metavar="COLUMN", callback=_not_nothing, help="The known answers.")
 @_option(_DATA, "--predictions", metavar="COLUMN", multiple=True, callback=_not_nothing,
@@ -334,26 +355,44 @@ _OUT = "Output"
 @_option(_DATA, "--sensitive", metavar="COLUMN[:CUTS]", multiple=True, callback=_not_nothing,
          help="Groups to compare, such as sex or age:25,40,60; may be repeated.")  # fmt: skip
 @_option(_DATA, "--train", metavar="FILE", type=click.Path(path_type=Path), help="The training rows, with the target.")
+@_option(_DATA, "--reference", metavar="FILE", type=click.Path(path_type=Path),
+         help="Older rows, with or without the target and predictions: have the data changed?")  # fmt: skip
 @_option(_DATA, "--weight", metavar="COLUMN", callback=_not_nothing, help="Weights of the rows.")
 @_option(_DATA, "--id", metavar="COLUMN", callback=_not_nothing, help="Record ids: no feature, and never shown.")
 @_option(_DATA, "--cluster", metavar="COLUMN", callback=_not_nothing,
          help="What rows belong to one person; intervals resample these.")  # fmt: skip
 @_option(_DATA, "--drop", metavar="COLUMN", multiple=True, callback=_not_nothing,
          help="No feature either; may be repeated.")  # fmt: skip
-@_option(_DATA, "--model", metavar="FILE", expose_value=False, callback=_model_file,
-         help="Not yet: model files come with a later release.")  # fmt: skip
-@_option(_DATA, "--trust", metavar="TYPES", expose_value=False, hidden=True)  # goes with --model
 @_option(_DATA, "--config", metavar="FILE", type=click.Path(path_type=Path),
          help="Options, types and accepted findings in a TOML file; the command line wins.")  # fmt: skip
+@_option(_MODEL, "--model", metavar="SOURCE", callback=_not_nothing,
+         help="A model file, module:function, or the address of an endpoint; instead of --predictions.")  # fmt: skip
+@_option(_MODEL, "--trust", type=click.Choice(["known"]), help="Trust the reviewed types in a skops file.")
+@_option(_MODEL, "--trust-type", metavar="NAME", multiple=True, callback=_not_nothing,
+         help="Trust this type in a skops file; may be repeated.")  # fmt: skip
+@_option(_MODEL, "--trust-pickle", is_flag=True, default=None,
+         help="Unpickle .pkl or .joblib, which runs whatever code the file names.")  # fmt: skip
+@_option(_MODEL, "--model-classes", metavar="LABELS", multiple=True, callback=_listed,
+         help="Labels for the codes 0, 1, ... of a model that has none, split by commas.")  # fmt: skip
+@_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
+         help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
+@_option(_MODEL, "--model-memory", type=float, metavar="GIB",
+         help=f"What its process may hold. Default: {DEFAULT_MEMORY:g}.")  # fmt: skip
 @_option(_READ, "--task", type=click.Choice(TASKS), help="Default: auto, as the target's values suggest.")
 @_option(_READ, "--positive", metavar="LABEL", callback=_not_nothing, help="The label that counts as 1.")
 @_option(_READ, "--prediction-type", type=click.Choice(["score", "label"]), help="Default: as the values suggest.")
 @_option(_READ, "--threshold", type=float, help="Scores at or above it predict the positive class. Default: 0.5.")
 @_option(_READ, "--reference-group", metavar="COLUMN=GROUP", multiple=True, callback=_pairs("COLUMN=GROUP"),
          help="What the other groups are compared with; may be repeated. Default: everybody.")  # fmt: skip
+@_option(_SUITES, "--suite", type=click.Choice([suite.name for suite in SUITES]),
+         help="What kind of data; --list-checks tells all. Default: tabular.")  # fmt: skip
+@_option(_SUITES, "--column", "columns", metavar="ROLE=COLUMN", multiple=True, callback=_columns_by_role,
+         help="What a column holds; may be repeated.")  # fmt: skip
+@_option(_SUITES, "--setting", "settings", metavar="NAME=VALUE", multiple=True, callback=_pairs("NAME=VALUE"),
+         help="How the data are read; may be repeated.")  # fmt: skip
 @_option(_CHECKS, "--only", metavar="CHECK|AREA", multiple=True, callback=_listed, help="Run these.")
 @_option(_CHECKS, "--skip", metavar="CHECK|AREA", multiple=True, callback=_listed, help="Leave these out.")
-@_option(_CHECKS, "--list-checks", is_flag=True, help="List the checks with their limits, and stop.")
+@_option(_CHECKS, "--list-checks", is_flag=True, help="List the suites and checks with their limits, and stop.")
 @_option(_CHECKS, "--effort", type=click.Choice(EFFORTS), help="How many rows heavy checks see. Default: standard.")
 @_option(_CHECKS, "--limit", "limits", metavar="CHECK=VALUE", multiple=True, callback=_limit_pairs,
          help="A limit of your own; may be repeated.")  # fmt: skip
@@ -370,32 +409,52 @@ _OUT = "Output"
 @_option(_OUT, "--format", type=click.Choice(FORMATS), help="What is printed. Default: table.")
 @click.pass_context
 def audit(ctx: click.Context, /, config: Path | None, list_checks: bool, **given: Any) -> None:
-    """Audit a model's predictions in DATA (CSV, Parquet, Feather or Arrow), or the bundled example without DATA."""
+    """Audit a model on DATA (CSV, Parquet, Feather or Arrow) or its predictions there; without DATA, an example."""
     if list_checks:
-        _list_checks()
+        name = given["suite"]
+        _list_checks(SUITES if name is None else (find_suite(name),))
         return
     options = (Options() if config is None else read_config(config)).merged(given)
     ctx.exit(_audit(options))
 
 
-def _list_checks() -> None:
+def _list_checks(suites: Sequence[Suite]) -> None:
+    for suite in suites:
+        _say(click.style(f"{suite.title} (--suite {suite.name})", bold=True))
+        _say(_indented(f"Takes {suite.takes}. Without DATA: {suite.example}.", 2))
+        for what, entries in (("column", suite.columns), ("setting", suite.settings)):
+            for entry in entries:
+                choices = f" ({', '.join(entry.choices)})" if isinstance(entry, Setting) and entry.choices else ""
+                _say(_indented(f"--{what} {entry.name}=...{choices}: {entry.help}", 2, 6))
+        _list_areas(suite)
+        _say()
+    _say("Name checks or areas with --only and --skip, and limits with --limit NAME=VALUE.")
+
+
+def _list_areas(suite: Suite) -> None:
     from aboveboard.auditing.limits import Limits
 
     limits = Limits()
     for area, title in AREAS.items():
-        _say(click.style(f"{title} ({area})", bold=True))
-        for spec in TABULAR:
-            if spec.area != area:
-                continue
-            _say(f"  {spec.name}")
-            _say(textwrap.fill(spec.question, 96, initial_indent="      ", subsequent_indent="      "))
-            asks = ["for " + ", ".join(sorted(spec.tasks))] + [f"needs {need}" for need in sorted(spec.needs)]
-            caps = [f"{cap:,} rows at {effort}" for effort in EFFORTS if (cap := spec.rows(effort)) is not None]
-            _say(f"      {'; '.join([*asks, f'cost {spec.cost}', *caps])}")
+        checks = [spec for spec in suite.checks if spec.area == area]
+        if checks:
+            _say(click.style(f"  {title} ({area})", bold=True))
+        for spec in checks:
+            _say(f"    {spec.name}")
+            _say(_indented(spec.question, 8))
+            asks = ["for " + ", ".join(sorted(spec.tasks))] if suite.name == "tabular" else []
+            asks += [f"needs {need}" for need in sorted(spec.needs)]
+            caps = [(cap, effort) for effort in EFFORTS if (cap := spec.rows(effort)) is not None]
+            asks += [f"cost {spec.cost}", *(f"{cap:,} {suite.unit[1]} at {effort}" for cap, effort in caps)]
+            _say(_indented("; ".join(asks), 8))
             for limit in limits.of(spec.name):
-                _say(f"      limit {limit.name} = {limit.value:g} {limit.unit}".rstrip())
-    _say()
-    _say("Name checks or areas with --only and --skip, and limits with --limit NAME=VALUE.")
+                _say(f"        limit {limit.name} = {limit.value:g} {limit.unit}".rstrip())
+
+
+def _indented(text: str, first: int, then: int | None = None) -> str:
+    return textwrap.fill(
+        text, 98, initial_indent=" " * first, subsequent_indent=" " * (first if then is None else then)
+    )
 
 
 def _audit(options: Options) -> int:
@@ -406,11 +465,11 @@ def _audit(options: Options) -> int:
 
     _refuse_early(options)
     Limits(options.limits)
-    select(options.only, options.skip)
+    select(options.only, options.skip, suite=options.suite)
     check_folder(options.out, force=options.force)
     baseline = None if options.baseline is None else Report.from_json(options.baseline)
     try:
-        report = _example_report(options) if options.data is None else _data_report(options)
+        report = _report(options)
     except KeyboardInterrupt:
         _complain("Interrupted before a check had ended; nothing was written.")
         return gate.INTERRUPTED
@@ -422,12 +481,27 @@ def _audit(options: Options) -> int:
     if not report.complete:
         _complain(f"Interrupted: the report in {options.out} holds what had been found until then.")
     elif verdict.status != gate.PASSED:
-        _complain(_why_it_fails(verdict, options))
+        _complain(_why_it_fails(verdict, options.fail_on, strict=options.strict))
     return verdict.status
 
 
+def _report(options: Options) -> "Report":
+    if options.suite != "tabular":
+        return _suite_report(options)
+    return _example_report(options) if options.data is None else _data_report(options)
+
+
 def _refuse_early(options: Options) -> None:
-    if options.data is None:
+    if options.suite != "tabular":
+        _refuse_tabular_options(options)
+    elif options.columns or options.settings:
+        name = "column" if options.columns else "setting"
+        raise InputError(
+            f"--{name} was given and the suite is tabular",
+            expected="--target, --predictions and so on, or another --suite",
+            remedy="See: aboveboard audit --list-checks",
+        )
+    elif options.data is None:
         given = [name for name in _NEEDS_DATA if getattr(options, name)]
         if given:
             name = given[0].replace("_", "-")
@@ -436,15 +510,41 @@ def _refuse_early(options: Options) -> None:
                 expected="a file with the table, or none of these options for the bundled example",
             )
     else:
-        for name in ("target", "predictions"):
-            if not getattr(options, name):
-                raise InputError(
-                    f"no --{name} was given",
-                    expected=f"--{name} COLUMN, one of the columns of {options.data.name!r}",
-                    remedy="See: aboveboard audit --help",
-                )
+        if options.target is None:
+            raise InputError(
+                "no --target was given",
+                expected=f"--target COLUMN, one of the columns of {options.data.name!r}",
+                remedy="See: aboveboard audit --help",
+            )
+        if bool(options.model) == bool(options.predictions):
+            raise InputError(
+                f"{'both' if options.model else 'neither'} --model {'and' if options.model else 'nor'} --predictions "
+                + ("were" if options.model else "was")
+                + " given",
+                expected=f"--predictions COLUMN, one of the columns of {options.data.name!r}, or --model SOURCE",
+                remedy="See: aboveboard audit --help",
+            )
+    if options.model is None and (options.trust or options.trust_type or options.trust_pickle):
+        raise InputError("something was trusted and no --model was given", expected="--trust with --model FILE.skops")
     if options.seed < 0:
         raise InputError(f"the seed is {options.seed}", expected="a whole number, 0 or more")
+
+
+def _refuse_tabular_options(options: Options) -> None:
+    nothing = Options()
+    for field in fields(Options):
+        name = field.name
+        if name not in _OF_ALL_SUITES and getattr(options, name) != getattr(nothing, name):
+            raise InputError(
+                f"--{name.replace('_', '-')} was given and the suite is {options.suite}",
+                expected="--column ROLE=COLUMN and --setting NAME=VALUE to say what the data hold",
+                remedy=f"See: aboveboard audit --list-checks --suite {options.suite}",
+            )
+    if options.data is None and (options.columns or options.types):
+        raise InputError(
+            f"{'--column' if options.columns else '[types]'} was given and no DATA",
+            expected="a file with the data, or neither for the bundled example",
+        )
 
 
 def _common(options: Options) -> dict[str, Any]:
@@ -476,79 +576,201 @@ def _example_report(options: Options) -> "Report":
     )
 
 
-def _data_report(options: Options) -> "Report":
-    from dataclasses import replace
+def _suite_report(options: Options) -> "Report":
+    from aboveboard.auditing.runner import audit as run_audit
 
+    asked: dict[str, Any] = {"suite": options.suite, "columns": options.columns, "settings": options.settings}
+    if options.data is None:
+        _complain(f"No DATA was given, so the bundled example is audited: {find_suite(options.suite).example}.")
+        return run_audit(None, **asked, **_common(options))
+    table = _read_data(options)
+    report = run_audit(None, table.frame, **asked, **_common(options))
+    return replace(report, notes=(*table.notes, *report.notes))
+
+
+def _read_data(options: Options, *, train: "ReadTable | None" = None) -> "ReadTable":
     from aboveboard.auditing.frames import missing_column
     from aboveboard.auditing.reading import read_table
-    from aboveboard.auditing.runner import audit as run_audit
 
     assert options.data is not None
     types: Mapping[str, Any] = options.types
-    train = None if options.train is None else read_table(options.train, what="the training data", types=types)
     table = read_table(options.data, types=types, like=train)
     for name in types:
         if name not in table.frame.columns:
             raise missing_column(name, list(table.frame.columns), "[types] table of the config")
-    report = run_audit(
-        None,
-        table.frame,
-        options.target,
-        predictions=options.predictions[0] if len(options.predictions) == 1 else list(options.predictions),
-        prediction_type=options.prediction_type,
-        sensitive_features=list(options.sensitive),
-        train=None if train is None else train.frame,
-        task=options.task,
-        positive=options.positive,
-        threshold=options.threshold,
-        sample_weight=options.weight,
-        clusters=options.cluster,
-        ids=options.id,
-        drop=options.drop,
-        reference_group=options.reference_group,
-        **_common(options),
-    )
-    read_notes = tuple(dict.fromkeys((*(train.notes if train else ()), *table.notes)))
+    return table
+
+
+def _data_report(options: Options) -> "Report":
+    from aboveboard.auditing.reading import read_table
+    from aboveboard.auditing.runner import audit as run_audit
+
+    types: Mapping[str, Any] = options.types
+    train = None if options.train is None else read_table(options.train, what="the training data", types=types)
+    table = _read_data(options, train=train)
+    older = None
+    if options.reference is not None:
+        older = read_table(
+            options.reference, what="the reference data", types=types, like=table, like_what="the audited data"
+        )
+    with contextlib.nullcontext() if options.model is None else _opened(options, table.frame) as model:
+        report = run_audit(
+            model,
+            table.frame,
+            options.target,
+            predictions=_predictions(options),
+            prediction_type=options.prediction_type,
+            sensitive_features=list(options.sensitive),
+            train=None if train is None else train.frame,
+            reference=None if older is None else older.frame,
+            task=options.task,
+            positive=options.positive,
+            threshold=options.threshold,
+            sample_weight=options.weight,
+            clusters=options.cluster,
+            ids=options.id,
+            drop=options.drop,
+            reference_group=options.reference_group,
+            **_common(options),
+        )
+    tables = [part for part in (train, table, older) if part is not None]
+    read_notes = tuple(dict.fromkeys(note for part in tables for note in part.notes))
     return replace(report, notes=(*read_notes, *report.notes))
+
+
+def _predictions(options: Options) -> str | list[str] | None:
+    return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
+
+
+def _opened(options: Options, frame: "DataFrame") -> Any:
+    """Open the model that --model names; the process that runs it ends with the context."""
+    from aboveboard.auditing.models import open_model
+
+    assert options.model is not None
+    return open_model(
+        options.model,
+        trust=options.trust,
+        trust_types=options.trust_type,
+        trust_pickle=options.trust_pickle,
+        classes=_labels_like(options, frame),
+        timeout=options.model_timeout,
+        memory=options.model_memory,
+    )
+
+
+def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:
+    """Return the labels of --model-classes as the target has them: numbers or true and false where it holds such."""
+    from aboveboard.auditing.frames import plain_label
+
+    values = frame[options.target].dropna().unique() if options.target in frame.columns else ()
+    known = {plain_label(value): value for value in values}
+    return [known.get(label, label) for label in options.model_classes]
 
 
 def _print_report(report: "Report", options: Options) -> None:
     files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
-    if options.format != "table" and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")  # read by programs, which expect it whatever the terminal shows
-    if options.format == "json":
-        _say(report.to_json().rstrip("\n"))
-    elif options.format == "table":
-        from rich.console import Console
-
-        from aboveboard.auditing.report import print_report
-
-        on_terminal = sys.stdout.isatty()
-        plain: dict[str, Any] = {"width": 100, "color_system": None, "force_terminal": False}
-        console = Console(file=sys.stdout, **({} if on_terminal else plain))
-        try:
-            print_report(report, console, files=files)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _silence_stdout()
-    else:
-        from aboveboard.core.report import renderers
-
-        _say(renderers[options.format](report).rstrip("\n"))
+    _print_in_format(report, options.format, files=files)
     if options.format != "table":
         for name, place in files.items():
             _complain(f"{name}: {place}")
 
 
-def _why_it_fails(verdict: gate.Verdict, options: Options) -> str:
+def _print_in_format(report: "Report", format_: str, *, files: Mapping[str, str] | None = None) -> None:
+    if format_ == "json":
+        _say_to_programs(report.to_json())
+    elif format_ == "table":
+        from aboveboard.auditing.report import print_report
+
+        with _console() as console:
+            print_report(report, console, files=files)
+    else:
+        from aboveboard.core.report import renderers
+
+        _say_to_programs(renderers[format_](report))
+
+
+def _say_to_programs(text: str) -> None:
+    """Print what programs read: they expect UTF-8, whatever the terminal shows."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+    _say(text.rstrip("\n"))
+
+
+@contextlib.contextmanager
+def _console() -> Iterator["Console"]:
+    """Give a console for standard output, which may close before all is said."""
+    from rich.console import Console
+
+    plain: dict[str, Any] = {"width": 100, "color_system": None, "force_terminal": False}
+    try:
+        yield Console(file=sys.stdout, **({} if sys.stdout.isatty() else plain))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+
+
+def _why_it_fails(verdict: gate.Verdict, fail_on: str, *, strict: bool) -> str:
     if verdict.status == gate.ERROR:
         return "Exit status 4: not every check ran, so the report is not complete."
     from aboveboard.auditing.report.view import families
 
     ids = [family.head.id for family in families(verdict.counted)]
     shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-    strict = ", --strict" if options.strict else ""
-    return f"Exit status 1 (--fail-on {options.fail_on}{strict}): {shown}."
+    return f"Exit status 1 (--fail-on {fail_on}{', --strict' if strict else ''}): {shown}."
+
+
+# --- aboveboard show, compare -----------------------------------------------------------------------------------------
+
+
+@main.command(cls=_SectionCommand, short_help="Print a report again, in any format.")
+@click.argument("report", type=click.Path(path_type=Path))
+@_option(_OUT, "--format", "format_", type=click.Choice([*FORMATS, "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+def show(report: Path, format_: str) -> None:
+    """Print the report.json that an audit wrote, as the audit would print it; nothing is audited again."""
+    from aboveboard.core.report import Report
+
+    _print_in_format(Report.from_json(report), format_)
+
+
+_COMPARE_EPILOG = """
+Examples:
+  aboveboard compare main/report.json aboveboard-report/report.json
+  aboveboard compare main/report.json aboveboard-report/report.json --format markdown > comment.md
+
+Exit status:
+  0  nothing that counts is new or worse    2  bad input or usage, or reports on different questions
+  1  something is                           4  a check failed to run in NEW, or NEW is not complete
+"""
+
+
+@main.command(cls=_SectionCommand, epilog=_COMPARE_EPILOG, short_help="Compare two reports.")
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@_option(_GATE, "--fail-on", type=click.Choice(FAIL_ON), default="fail",
+         help="The least severity that counts, where it is new or worse. Default: fail.")  # fmt: skip
+@_option(_GATE, "--strict", is_flag=True, help="Inconclusive and skipped checks count too.")
+@_option(_OUT, "--format", "format_", type=click.Choice(["table", "json", "markdown", "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+@click.pass_context
+def compare(
+    ctx: click.Context, old: Path, new: Path, fail_on: Literal["note", "warn", "fail"], strict: bool, format_: str
+) -> None:
+    """Tell what is new, worse, better or gone in the report NEW (a report.json) since OLD."""
+    from aboveboard.auditing.comparison import compare as compare_reports
+
+    comparison = compare_reports(old, new, fail_on=fail_on, strict=strict)
+    if format_ == "table":
+        from aboveboard.auditing.report.comparison import print_comparison
+
+        with _console() as console:
+            print_comparison(comparison, console)
+    else:
+        written = {"json": comparison.to_json, "markdown": comparison.to_markdown, "html": comparison.to_html}
+        _say_to_programs(written[format_]())
+    if comparison.verdict.status != gate.PASSED:
+        _complain(_why_it_fails(comparison.verdict, fail_on, strict=strict))
+    ctx.exit(comparison.verdict.status)
 
 
 # --- aboveboard methods, cite, reproduce ------------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from aboveboard.auditing.suites import EFFORTS, Effort
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, is_address, is_function
+from aboveboard.auditing.suites import EFFORTS, SUITES, Effort
 from aboveboard.core.errors import InputError
 
 __all__ = ["FAIL_ON", "FORMATS", "KINDS", "TASKS", "Options", "read_config"]
@@ -56,6 +57,12 @@ def _texts(name: str, value: Any, folder: Path) -> tuple[str, ...]:
     return tuple(_text(name, item, folder) for item in value)
 
 
+def _labels(name: str, value: Any, folder: Path) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _wrong(name, value, "a list of labels")
+    return tuple(_label(name, item, folder) for item in value)
+
+
 def _flag(name: str, value: Any, _: Path) -> bool:
     if not isinstance(value, bool):
         raise _wrong(name, value, "true or false")
@@ -74,6 +81,10 @@ def _number(name: str, value: Any, _: Path) -> float:
     return value
 
 
+def _text_or_number(name: str, value: Any, folder: Path) -> str | float:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(name, value, folder)
+
+
 def _one_of(*allowed: str) -> Callable[[str, Any, Path], str]:
     def read(name: str, value: Any, _: Path) -> str:
         if value not in allowed:
@@ -83,6 +94,27 @@ def _one_of(*allowed: str) -> Callable[[str, Any, Path], str]:
         return str(value)
 
     return read
+
+
+def _source(name: str, value: Any, folder: Path) -> str:
+    """Read where the model is; a function is code to run, which a file must not name."""
+    text = _text(name, value, folder)
+    if is_address(text):
+        return text
+    if is_function(text) and not (folder / text).exists():
+        raise InputError(
+            f"{name} is the function {text!r} in the config",
+            expected="a model file: code to run is named on the command line only",
+            remedy=f"Say --model {text}",
+        )
+    return str(folder / text)
+
+
+def _command_line_only(name: str, _: Any, __: Path) -> Any:
+    raise InputError(
+        f"{name.replace('_', '-')!r} stands in the config",
+        expected=f"--{name.replace('_', '-')} on the command line: a file must not vouch for another",
+    )
 
 
 def _table_of(read: Callable[[str, Any, Path], Any]) -> Callable[[str, Any, Path], dict[str, Any]]:
@@ -114,10 +146,24 @@ class Options:
 
     Parameters
     ----------
-    data, train, baseline : Path, optional
+    data, train, reference, baseline : Path, optional
+    suite : str
+        Which suite of checks; the options from `target` to `reference_group` belong to the tabular one.
+    columns : dict of str to tuple of str
+        For the other suites: the columns that have a role.
+    settings : dict of str to str or float
+        For the other suites: how the data are to be read.
     target, prediction_type, positive, threshold, weight, id, cluster, task, effort, jobs, seed, min_cell :
         As the parameters of `aboveboard.audit` (weight, id and cluster are column names).
     predictions, sensitive, drop, only, skip : tuple of str
+    model : str, optional
+        A model file, ``module:function`` or an address.
+    trust, trust_type, trust_pickle :
+        What is vouched for in a model file; from the command line only.
+    model_classes : tuple of str
+        Labels for the codes of a model that has none of its own.
+    model_timeout, model_memory : float
+        Seconds and GiB that the model may take.
     reference_group : dict of str to str
     limits : dict of str to float
     types : dict of str to {"number", "category", "text", "boolean", "datetime"}
@@ -133,13 +179,24 @@ class Options:
     """
 
     data: Path | None = field(default=None, metadata=_read_by(_path))
+    suite: str = field(default="tabular", metadata=_read_by(_one_of(*(suite.name for suite in SUITES))))
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict, metadata=_read_by(_table_of(_texts)))
+    settings: dict[str, str | float] = field(default_factory=dict, metadata=_read_by(_table_of(_text_or_number)))
     target: str | None = field(default=None, metadata=_read_by(_text))
     predictions: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     prediction_type: Literal["score", "label"] | None = field(
         default=None, metadata=_read_by(_one_of(*_PREDICTION_TYPES))
     )
+    model: str | None = field(default=None, metadata=_read_by(_source))
+    trust: Literal["known"] | None = field(default=None, metadata=_read_by(_command_line_only))
+    trust_type: tuple[str, ...] = field(default=(), metadata=_read_by(_command_line_only))
+    trust_pickle: bool = field(default=False, metadata=_read_by(_command_line_only))
+    model_classes: tuple[str, ...] = field(default=(), metadata=_read_by(_labels))
+    model_timeout: float = field(default=DEFAULT_TIMEOUT, metadata=_read_by(_number))
+    model_memory: float = field(default=DEFAULT_MEMORY, metadata=_read_by(_number))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
+    reference: Path | None = field(default=None, metadata=_read_by(_path))
     task: Literal["auto", "binary", "multiclass", "regression"] = field(
         default="auto", metadata=_read_by(_one_of(*TASKS))
     )
@@ -169,11 +226,11 @@ class Options:
     def merged(self, given: Mapping[str, Any]) -> "Options":
         """Return these options under those that were `given` on the command line.
 
-        What was not given (None, or empty) leaves an option as it is. A list replaces the list of the config; limits
-        and reference groups are joined, entry by entry.
+        What was not given (None, or empty) leaves an option as it is. A list replaces the list of the config; limits,
+        reference groups, columns and settings are joined, entry by entry.
         """
         changes = {name: value for name, value in given.items() if value is not None and value not in ((), {})}
-        for name in ("limits", "reference_group"):
+        for name in ("limits", "reference_group", "columns", "settings"):
             if name in changes:
                 changes[name] = {**getattr(self, name), **changes[name]}
         return replace(self, **changes)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from aboveboard.auditing.suites import AREAS
+from aboveboard.auditing.suites import AREAS, SUITES
 from aboveboard.core.finding import SEVERITIES, SUPPRESSED, Cell, Column, Finding
 from aboveboard.core.report import Report
 
@@ -29,7 +29,9 @@ __all__ = [
     "sections",
     "shorten",
     "table_rows",
+    "unit",
     "verdict",
+    "with_unit",
     "writing",
 ]
 
@@ -292,6 +294,12 @@ def writing(finding: Finding, report: Report) -> str:
     return _WRITINGS.get(str(units.pop()).partition(" ")[0], "number") if len(units) == 1 else "number"
 
 
+def unit(report: Report) -> tuple[str, str]:
+    """Return what is counted in the findings, one and many, such as ``("row", "rows")``."""
+    name = report.subject.get("suite")
+    return next((suite.unit for suite in SUITES if suite.name == name), ("row", "rows"))
+
+
 def amount(finding: Finding, report: Report) -> Amount:
     """Return the value, interval, limit and number of rows of a finding as text, and how sure they are in words."""
     style = writing(finding, report)
@@ -301,21 +309,23 @@ def amount(finding: Finding, report: Report) -> Amount:
     if interval:
         kind = "simultaneous interval" if interval.simultaneous else "interval"
         method = f" ({interval.method})" if interval.method else ""
-        sure.append(f"{100 * interval.level:g}\u00a0% {kind} {_with_unit(span, style)}{method}")
+        sure.append(f"{100 * interval.level:g}\u00a0% {kind} {with_unit(span, style)}{method}")
     if finding.n is not None:
-        sure.append(f"{finding.n:,} {'row' if finding.n == 1 else 'rows'}")
+        one, many = unit(report)
+        sure.append(f"{finding.n:,} {one if finding.n == 1 else many}")
     limit = "" if finding.limit is None else number(finding.limit, style)
     limit = limit.replace(".0\u00a0", "\u00a0").removesuffix(".0")
     return Amount(
-        value="" if finding.value is None else _with_unit(number(finding.value, style), style),
+        value="" if finding.value is None else with_unit(number(finding.value, style), style),
         interval=span,
-        limit=_with_unit(limit, style) if limit else "",
+        limit=with_unit(limit, style) if limit else "",
         n="" if finding.n is None else f"{finding.n:,}",
         sureness=", ".join(sure),
     )
 
 
-def _with_unit(text: str, style: str) -> str:
+def with_unit(text: str, style: str) -> str:
+    """Return a written figure with the word for points, where it is one of these."""
     if style != "points":
         return text
     return f"{text} {'point' if text in ('1', '-1') else 'points'}"
