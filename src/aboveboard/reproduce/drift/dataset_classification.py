@@ -129,7 +129,7 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
         notes=(
             "The paper names three image collections of the web at 84.7 % where guessing gives 33.3 %. They are out of "
             "reach here; the claim is tried on tables and small images, and the paper's figure is not compared.",
-            "The smallest of the four regions has 304 communities. Of each region 200 train, and about 73 on average "
+            "The smallest of the four regions has 304 communities. Of each region 200 train, and 74 on average "
             "are judged, drawn by a fair die; growth is over 100, 200, 400 and 800 training rows in all.",
             "Adult and ACS share age, education, marital status, sex, race and place of birth, spelled alike; of ACS "
             "the employed from 17 on are kept, since Adult has none but workers.",
