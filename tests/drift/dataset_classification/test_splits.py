@@ -54,7 +54,7 @@ def test_all_rows_are_used_where_sources_are_of_unequal_size():
     codes = codes_of(5000, 250)
     split = whole_split(codes, NAMES[:2], None, None, None, np.random.default_rng(0))
     assert len(split.train) + len(split.held_out) == 5250
-    assert np.bincount(codes[split.held_out])[1] == 100
+    assert np.bincount(codes[split.held_out])[1] == 83
     assert not set(split.train) & set(split.held_out)
 
 

@@ -60,7 +60,8 @@ class DatasetClassification(BaseEstimator):  # type: ignore[misc]
     n_train : int, optional
         Training rows per source. Default: what is not held out, at most 20,000.
     n_val : int, optional
-        Held-out rows per source on average. Default: about two in five of the smallest source, at most 10,000.
+        Held-out rows per source on average. Default: what a third of the smallest source allows (of groups: two in
+        five), at most 10,000.
     sampling : {"balanced", "all"}
         "balanced": as many rows of each source. "all": whatever there is of each, for sources of unequal size; here
         `n_train` and `n_val` are the most per source, `accuracy` is the mean over sources, and the p-value comes from
@@ -225,23 +226,24 @@ class DatasetClassification(BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         rng = np.random.default_rng(_seed(self.random_state))
         modality = self._new_modality()
-        parts, group_codes, self.rows_ = self._read(modality, datasets, groups, rng)
-        self.sources_ = tuple(parts)
-        m = len(self.sources_)
+        parts, group_codes, kept = self._read(modality, datasets, groups, rng)
+        names, m = tuple(parts), len(parts)
         codes = np.repeat(np.arange(m), [len(part) for part in parts.values()])
         data = modality.join(parts, codes)
-        split = self._split(codes, group_codes, rng)
+        draw = balanced_split if self.sampling == "balanced" else whole_split
+        split = draw(codes, names, group_codes, self.n_train, self.n_val, rng)
         features, candidates = modality.features(data, split), modality.candidates(self.estimator)
         self._check_controls(modality, features, int(np.bincount(codes[split.train]).min()))
         seeds = [int(seed) for seed in rng.integers(2**31, size=5)]
         with progress(2 + self._steps()) as bar:
-            trial = Trial(features, codes, group_codes, split, self.sources_, candidates, data, self.n_jobs, bar)
+            trial = Trial(features, codes, group_codes, split, names, candidates, data, self.n_jobs, bar)
             bar.step("classifier of sources")
             inside = None if group_codes is None else group_codes[split.train]
             self.trained_ = train(
                 features.take(split.train), codes[split.train], m, candidates, seeds[0], groups=inside
             )
-            self.result_, proba = judge(self.trained_, features, codes, split, self.sources_, seeds[0])
+            self.result_, proba = judge(self.trained_, features, codes, split, names, seeds[0])
+            self.sources_, self.rows_ = names, kept
             self.modality_, self.excluded_ = modality, dict(modality.excluded_)
             bar.step("what tells most")
             self.importance_ = modality.importance(self.trained_, trial, seeds[1])
@@ -471,10 +473,6 @@ class DatasetClassification(BaseEstimator):  # type: ignore[misc]
         if self.sampling == "all":
             return 3 * MOST_TRAIN
         return m * ((self.n_train or MOST_TRAIN) + needed(self.n_val or MOST_HELD_OUT, m))
-
-    def _split(self, codes: NDArray[np.intp], groups: NDArray[np.intp] | None, rng: np.random.Generator) -> Split:
-        draw = balanced_split if self.sampling == "balanced" else whole_split
-        return draw(codes, self.sources_, groups, self.n_train, self.n_val, rng)
 
     def _steps(self) -> int:
         rungs = 13 if self.ladder is None else len(self.ladder)

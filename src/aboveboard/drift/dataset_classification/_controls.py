@@ -107,13 +107,16 @@ def _pseudo_once(trial: Trial, seed: np.random.SeedSequence) -> tuple[Any, ...]:
     groups = None if trial.groups is None else trial.groups[rows]
     codes = _random_codes(len(rows), m, None if trial.split.balanced else sizes, groups, rng)
     if unequal:
-        split = whole_split(codes, trial.names, groups, None, None, rng)
+        most_train, most_judged = (
+            int(np.bincount(trial.codes[p]).max()) for p in (trial.split.train, trial.split.held_out)
+        )
+        split = whole_split(codes, trial.names, groups, most_train, most_judged, rng)
     else:
         split = balanced_split(codes, trial.names, None, n_train, n_val, rng)
     features, whole = trial.features.take(rows), int(rng.integers(2**31))
     inside = None if groups is None else groups[split.train]
-    trained = train(features.take(split.train), codes[split.train], m, trial.candidates, whole, groups=inside)
-    found, _ = judge(trained, features, codes, split, trial.names, whole)
+    fitted = train(features.take(split.train), codes[split.train], m, trial.candidates, whole, groups=inside)
+    found, _ = judge(fitted, features, codes, split, trial.names, whole)
     return (
         drawn_from, found.accuracy, *found.ci, found.p_value, found.train_accuracy, found.n_train, found.n_held_out,
     )  # fmt: skip

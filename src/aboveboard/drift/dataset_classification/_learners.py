@@ -19,6 +19,7 @@ Codes = NDArray[np.intp]
 _FOLDS: Final = 3
 _HELD_BACK: Final = 7
 _LEVELS: Final = 50
+_MANY: Final = 5_000
 _FURTHEST: Final = 8.0
 _TINY: Final = 1e-12
 _LARGE: Final = 1e300
@@ -44,8 +45,9 @@ class TreesLearner:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         categorical = features.categorical if features.categorical is not None and features.categorical.any() else None
+        trees = 100 if len(features) >= _MANY else 50
         self.model_ = HistGradientBoostingClassifier(
-            max_iter=100 if m <= 2 else max(200 // m, 30),
+            max_iter=max(trees // max(m - 1, 1), 30),
             learning_rate=0.1 if m <= 2 else 0.2,
             max_leaf_nodes=15,
             l2_regularization=1.0,
@@ -182,7 +184,7 @@ class Trained:
     sharpness : float
         Exponent that calibrates the probabilities: below 1 where the classifier was too sure of itself.
     log_losses : dict of str to float
-        Out-of-fold log-loss of every candidate, nats per row; empty where nothing was compared.
+        Out-of-fold log-loss of every candidate once calibrated, nats per row; empty where nothing was compared.
     """
 
     name: str
@@ -206,7 +208,7 @@ def train(
     calibrate: bool = True,
     groups: Codes | None = None,
 ) -> Trained:
-    """Pick the candidate with the best out-of-fold log-loss on the training rows, calibrate it there, and fit it.
+    """Pick the candidate with the best calibrated out-of-fold log-loss on the training rows, and fit it.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def train(
     if calibrate or len(candidates) > 1:
         fold = _folds(codes, groups, rng, _FOLDS)
         weight = (1.0 / (m * priors))[codes]
-        out_of_fold = {}
+        powers = {}
         for candidate, make in candidates.items():
             out = np.empty((len(codes), m))
             for f in range(_FOLDS):
@@ -236,10 +238,11 @@ def train(
                 learner = make().fit(features.take(inside), codes[inside], m, seed)
                 share = np.bincount(codes[inside], minlength=m) / len(inside)
                 out[outside] = _equal_priors(learner.predict_proba(features.take(outside)), share)
-            out_of_fold[candidate] = out
-            log_losses[candidate] = _log_loss(out, codes, weight)
+            # calibrated first: trees that are too sure of themselves may still be the only ones that see anything
+            powers[candidate] = _sharpness(out, codes, weight)
+            log_losses[candidate] = _log_loss(tempered(out, powers[candidate]), codes, weight)
         name = min(log_losses, key=lambda candidate: log_losses[candidate])
-        sharpness = _sharpness(out_of_fold[name], codes, weight)
+        sharpness = powers[name]
     return Trained(name, candidates[name]().fit(features, codes, m, seed), priors, sharpness, log_losses)
 
 
@@ -276,8 +279,8 @@ def _held_back(
     priors = np.bincount(codes[inside], minlength=m) / len(inside)
     proba = _equal_priors(learner.predict_proba(features.take(outside)), priors)
     weight = (len(outside) / (m * np.bincount(codes[outside], minlength=m)))[codes[outside]]
-    loss = _log_loss(proba, codes[outside], weight)
-    return Trained(name, learner, priors, _sharpness(proba, codes[outside], weight), {name: loss})
+    power = _sharpness(proba, codes[outside], weight)
+    return Trained(name, learner, priors, power, {name: _log_loss(tempered(proba, power), codes[outside], weight)})
 
 
 def _folds(codes: Codes, groups: Codes | None, rng: np.random.Generator, n_folds: int) -> NDArray[np.int8]:

@@ -28,7 +28,8 @@ __all__ = [
 
 FEWEST_ROWS: Final = 200
 FEWEST_HELD_OUT: Final = 100
-_HELD_OUT_SHARE: Final = 0.4
+_HELD_OUT_SHARE: Final = 1 / 3
+_HELD_OUT_GROUPS: Final = 0.4
 MOST_TRAIN: Final = 20_000
 MOST_HELD_OUT: Final = 10_000
 _SLACK: Final = 4.0  # standard errors of the number of judged rows that a source may have beyond its share
@@ -188,7 +189,8 @@ def _pools(
     elif n_train is not None:
         held = smallest - n_train
     else:
-        held = int(_HELD_OUT_SHARE * smallest)
+        enough = needed(-(-FEWEST_HELD_OUT // m), m)
+        held = int(_HELD_OUT_GROUPS * smallest) if groups is not None else max(int(_HELD_OUT_SHARE * smallest), enough)
     share = min(max(held / smallest, 0.0), 1.0)
     if groups is not None:
         return _group_pools(codes, m, groups, share, rng)
