@@ -1,16 +1,27 @@
 """How the audit talks to a model: whatever it is, it gets its own columns and its answers come back checked."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from aboveboard.auditing.frames import column_kind, missing_column, numbers, plain_label
-from aboveboard.core.errors import InputError, ModelError
+from aboveboard.core.errors import InputError, ModelError, QueriesSpent
+from aboveboard.core.finding import Finding
 
-__all__ = ["Answers", "FittedModel", "class_codes", "model_columns", "sorted_labels"]
+__all__ = [
+    "Answers",
+    "FittedModel",
+    "ModelSource",
+    "Told",
+    "class_codes",
+    "model_columns",
+    "not_asked",
+    "sorted_labels",
+    "source_of",
+]
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -32,6 +43,69 @@ class Answers:
     score: np.ndarray | None
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """All that a model which answers at once, such as an endpoint, said about some rows.
+
+    Such a model has ``answers_about(frame, *, task, classes, afresh) -> Told``, and, once it was asked,
+    ``gives_scores`` and ``gives_labels``.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,) or None
+        Class codes, or finite numbers for regression.
+    probabilities : ndarray or None
+        As they came: of the positive class, shape (n,), or of every class in the order of their codes, shape
+        (n, n_classes).
+    """
+
+    labels: np.ndarray | None
+    probabilities: np.ndarray | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """Where a model that was no Python object comes from: what the report says of it.
+
+    Such a model has it as its attribute ``source_``.
+
+    Parameters
+    ----------
+    format : str
+        ``"skops"``, ``"onnx"``, ``"xgboost"``, ``"endpoint"`` and so on.
+    model : str
+        The model's own class or kind, such as ``"Pipeline"``.
+    name : str
+        What was read, without its folder: ``"model.skops"``, ``"scoring:predict"``.
+    sha256 : str or None
+        Of the file.
+    trusted_types : tuple of str
+        Types in the file that somebody vouched for.
+    versions : dict of str to str
+        Packages that ran it, with their versions.
+    notes : tuple of str
+        What the reader of the report should know, in sentences.
+    """
+
+    format: str
+    model: str
+    name: str
+    sha256: str | None = None
+    trusted_types: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what stands in the report under ``subject.model_source``."""
+        return {
+            "format": self.format,
+            "name": self.name,
+            "sha256": self.sha256,
+            "trusted_types": list(self.trusted_types),
+            "versions": dict(self.versions),
+        }
+
+
 @dataclass(frozen=True)
 class FittedModel:
     """A fitted model and the columns it is given.
@@ -50,6 +124,8 @@ class FittedModel:
         Labels in the order of their codes; for binary tasks (negative, positive).
     threshold : float or None
         Binary tasks: the positive class is predicted where its probability reaches this. None: the model decides.
+    afresh : bool
+        Whether a model that remembers its answers (an endpoint) is asked again about rows that it knows.
     """
 
     model: Any
@@ -58,10 +134,22 @@ class FittedModel:
     task: Task
     classes: tuple[Any, ...]
     threshold: float | None = None
+    afresh: bool = False
 
     @property
     def gives_scores(self) -> bool:
+        if self._tells:
+            return bool(self.model.gives_scores)
         return hasattr(self.model, "predict_proba") or not hasattr(self.model, "predict")
+
+    @property
+    def gives_labels(self) -> bool:
+        """Whether the model says itself which class it predicts."""
+        return bool(self.model.gives_labels) if self._tells else hasattr(self.model, "predict")
+
+    @property
+    def _tells(self) -> bool:
+        return hasattr(self.model, "answers_about")
 
     def answer(self, X: pd.DataFrame) -> Answers:
         """Ask the model about the rows of `X`.
@@ -70,8 +158,12 @@ class FittedModel:
         ------
         ModelError
             When it raises, or when its answer has the wrong shape, is not finite, or names an unknown class.
+        QueriesSpent
+            When it may not be asked any more.
         """
         given = self._given(X)
+        if self._tells:
+            return self._told(given)
         if self.task == "regression":
             asked = self.model.predict if hasattr(self.model, "predict") else self.model
             return Answers(self._column(self._ask(asked, given), len(X)), None)
@@ -93,8 +185,26 @@ class FittedModel:
 
     def raw_probabilities(self, X: pd.DataFrame) -> np.ndarray:
         """Return the model's probabilities as they come, shape (n, n_classes), columns in the order of its classes_."""
+        if self._tells:
+            return np.asarray(self._tell(self._given(X)).probabilities, dtype="float64")
         asked = self.model.predict_proba if hasattr(self.model, "predict_proba") else self.model
         return np.asarray(self._ask(asked, self._given(X)), dtype="float64")
+
+    def _tell(self, given: Any) -> Told:
+        told: Told = self.model.answers_about(given, task=self.task, classes=self.classes, afresh=self.afresh)
+        return told
+
+    def _told(self, given: Any) -> Answers:
+        told = self._tell(given)
+        if told.probabilities is None:
+            assert told.labels is not None
+            return Answers(told.labels, None)
+        score = np.clip(told.probabilities, 0.0, 1.0)
+        if self.task == "binary":
+            score = score[:, 1] if score.ndim == 2 else score
+            if self.threshold is not None:
+                return Answers((score >= self.threshold).astype(np.int64), score)
+        return Answers(self._most_likely(score) if told.labels is None else told.labels, score)
 
     def _given(self, X: pd.DataFrame) -> Any:
         frame = X.loc[:, list(self.columns)]
@@ -108,6 +218,8 @@ class FittedModel:
     def _ask(self, question: Any, given: Any) -> Any:
         try:
             return question(given)
+        except (ModelError, InputError):  # a model in another process, or behind an address, says itself what failed
+            raise
         except MemoryError as error:
             raise ModelError("the model ran out of memory") from error
         except Exception as error:
@@ -146,6 +258,12 @@ class FittedModel:
         if score is None:
             raise ModelError("the model gives neither labels nor probabilities")
         return (score >= 0.5).astype(np.int64) if self.task == "binary" else score.argmax(axis=1)
+
+
+def source_of(model: Any) -> ModelSource | None:
+    """Return where a model comes from, None for an object that was given as it is."""
+    source = getattr(model, "source_", None)
+    return source if isinstance(source, ModelSource) else None
 
 
 def class_codes(labels: Any, classes: Sequence[Any]) -> np.ndarray:
@@ -189,6 +307,11 @@ def model_columns(model: Any, candidates: Sequence[str]) -> tuple[tuple[str, ...
             remedy="Leave out the columns that are no features with drop (--drop)",
         )
     return tuple(candidates), expected is not None
+
+
+def not_asked(stop: QueriesSpent, **common: Any) -> Finding:
+    """Return what stands in the report instead of a finding for which the model could not be asked any more."""
+    return Finding(statement="The model was not asked.", status="skipped", reason=str(stop), **common)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

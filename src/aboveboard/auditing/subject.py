@@ -23,7 +23,7 @@ from aboveboard.auditing.frames import (
     to_series,
 )
 from aboveboard.auditing.limits import Limits
-from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels
+from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels, source_of
 from aboveboard.core.errors import InputError
 
 __all__ = ["Subject", "Training", "make_subject"]
@@ -146,6 +146,7 @@ class Subject:
 
     def describe(self) -> dict[str, Any]:
         """Return what was audited, for the report: shapes, names and a fingerprint, never rows."""
+        source = None if self.model is None else source_of(self.model.model)
         return {
             "task": self.task,
             "target": self.target,
@@ -153,7 +154,8 @@ class Subject:
             "positive": self.positive,
             "rows": len(self),
             "training_rows": None if self.train is None else len(self.train.y),
-            "model": "predictions given" if self.model is None else type(self.model.model).__name__,
+            "model": self._model_name(),
+            "model_source": None if source is None else source.to_dict(),
             "prediction_type": "value" if self.task == "regression" else "label" if self.score is None else "score",
             "threshold": self.threshold,
             "features": [{"name": name, "kind": kind} for name, kind in self.kinds.items()],
@@ -167,6 +169,12 @@ class Subject:
             "min_cell": self.min_cell,
             "data_sha256": self._fingerprint(),
         }
+
+    def _model_name(self) -> str:
+        if self.model is None:
+            return "predictions given"
+        source = source_of(self.model.model)
+        return type(self.model.model).__name__ if source is None else source.model
 
     def _fingerprint(self) -> str:
         """Return the sha256 of features, target, predictions and groups, whatever container they came in."""
@@ -246,6 +254,8 @@ def make_subject(
         prediction, score, threshold = _given(predicted, prediction_type, kind, classes, threshold, notes)
     else:
         _refuse_unfit(model, kind)
+        source = source_of(model)
+        notes.extend(() if source is None else source.notes)
         fitted = FittedModel(model, columns, as_array, kind, classes, threshold)
         answers = fitted.answer(features)
         prediction, score = answers.prediction, answers.score
@@ -615,7 +625,7 @@ def _tagged_regressor(model: Any) -> bool:
 
 
 def _refuse_unfit(model: Any, task: Task) -> None:
-    if not hasattr(model, "predict") and not callable(model):
+    if not hasattr(model, "predict") and not hasattr(model, "answers_about") and not callable(model):
         raise InputError(
             f"the model is a {type(model).__name__} without predict", expected="a fitted estimator or a callable"
         )

@@ -590,6 +590,7 @@ def _accepted(report: Report) -> dict[str, Any]:
 def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what was audited as pairs of a name and a text."""
     get = subject.get
+    source = get("model_source") or {}
     facts: list[tuple[str, Any]] = [
         ("Task", get("task")),
         ("Target", get("target")),
@@ -598,6 +599,10 @@ def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
         ("Rows", _figure(get("rows"))),
         ("Training rows", _figure(get("training_rows"))),
         ("Model", get("model")),
+        ("Model from", f"{source.get('name')} ({source.get('format')})" if source else None),
+        ("Model file", f"sha256 {source['sha256']}" if source.get("sha256") else None),
+        ("Types that were trusted", ", ".join(source.get("trusted_types") or [])),
+        ("Model run by", ", ".join(f"{name} {version}" for name, version in (source.get("versions") or {}).items())),
         ("Predictions", {"score": "scores", "label": "labels", "value": "values"}.get(get("prediction_type", ""))),
         ("Threshold", _figure(get("threshold"))),
         ("Weighted", "yes" if get("weighted") else "no"),
