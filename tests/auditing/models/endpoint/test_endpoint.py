@@ -175,14 +175,14 @@ def test_of_requests_at_once_the_first_failure_ends_the_others(serve, opened, ht
         ({"body": b'{"predictions": ["\xc3\x28"]}'}, "no UTF-8", ""),
         ({"body": b"[" * 500_000}, "nested too deeply", ""),
         ({"body": {"error": "no"}}, "without predictions", ""),
-        ({"status": 400, "body": {"detail": "no column age"}}, "status 400 and the text '.*no column age.*'", "status 400"),
+        ({"status": 400, "body": {"detail": "no column age"}}, "status 400 and the text '.*no col.*'", "status 400"),
         ({"status": 401}, r"status 401.*--auth-env", "status 401"),
         ({"status": 404}, "status 404.*was the address right", "status 404"),
         ({"status": 413}, "status 413.*--batch-rows", "status 413"),
         ({"status": 422}, "status 422", "status 422"),
         ({"status": 500, "body": b"", "kind": None}, "status 500$", "status 500"),
         ({"status": 204, "body": b""}, "status 204", "status 204"),
-        ({"status": 301, "Location": "https://elsewhere.example/?key=1"}, "redirects.*no address but the one", "status 301"),
+        ({"status": 301, "Location": "https://elsewhere.example/?k"}, "redirects.*no address but the", "status 301"),
         ({"status": 307, "Location": "/other"}, "redirects", "status 307"),
         ({"body": b"x" * 3_000_000}, "more than 2,000,000 bytes.*--batch-rows", "too large an answer"),
         ({"body": b"x", "Content_Encoding": "br"}, r"encoding \(br\)", "encoding"),
@@ -231,7 +231,7 @@ def test_answers_that_change_their_form_between_requests_are_refused(serve, open
         ({"labels": ["no"], "probabilities": [0.5]}, {"labels": ["no"]}),
     ):
         server = serve(in_turn(http(first), http(second)))
-        with pytest.raises(ModelError, match="another|one answer to the next"):
+        with pytest.raises(ModelError, match=r"another|one answer to the next"):
             ask(opened(server, batch_rows=1), X.iloc[:2])
 
 
@@ -303,7 +303,7 @@ def test_in_the_end_trying_again_ends(serve, opened, http, pauses):
     server = serve(lambda request, connection: None)
     with pytest.raises(ModelError, match=r"closed the connection.*\(2 attempts\)"):
         ask(opened(server, retries=1))
-    with pytest.raises(ModelError, match="complete$"):
+    with pytest.raises(ModelError, match=r"complete$"):
         ask(opened(server, retries=0))
 
 
@@ -352,7 +352,7 @@ def test_a_retry_after_that_says_nothing_is_not_heeded(serve, opened, http, paus
 
 def test_a_first_question_that_takes_too_many_requests_is_refused_before_any(serve, opened, http):
     server = serve(scoring(http))
-    with pytest.raises(InputError, match="first question alone takes 4 requests, and max_queries allows 3.*--batch-ro"):
+    with pytest.raises(InputError, match=r"first question alone takes 4 requests, and max_queries allows 3.*-rows"):
         ask(opened(server, batch_rows=1, max_queries=3))
     assert server.requests == []
 
@@ -361,9 +361,7 @@ def test_a_later_question_that_takes_too_many_requests_is_not_begun(serve, opene
     server = serve(scoring(http))
     endpoint = opened(server, batch_rows=1, max_queries=6)
     ask(endpoint)
-    with pytest.raises(
-        QueriesSpent, match=r"may be asked 6 times \(max_queries, --max-queries\) and was asked 4 times"
-    ):
+    with pytest.raises(QueriesSpent, match=r"may be asked 6 times .*--max-queries\) and was asked 4 times"):
         ask(endpoint, afresh=True)
     ask(endpoint, X.iloc[:2], afresh=True)
     assert len(server.requests) == 6
@@ -375,7 +373,7 @@ def test_a_later_question_that_takes_too_many_requests_is_not_begun(serve, opene
 
 def test_retries_count(serve, opened, http, pauses):
     server = serve(http(status=503))
-    with pytest.raises(ModelError, match="all 2 queries .* were spent before"):
+    with pytest.raises(ModelError, match=r"all 2 queries .* were spent before"):
         ask(opened(server, max_queries=2))
     assert len(server.requests) == 2
     server = serve(in_turn(http([0.5] * 4), http(status=503)))
@@ -462,13 +460,8 @@ def test_a_secret_that_no_header_can_hold_is_refused_without_showing_it(monkeypa
     assert SECRET not in str(caught.value)
 
 
-def answer_with(body):
-    body = json.dumps(body).encode()
-    return b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%b" % (len(body), body)
-
-
 def _everything(error):
-    """All that a traceback can show of an error: its text, its causes, and the variables on the way."""
+    """All that a traceback can show of an error: its text, its causes, and, in our code, the variables on the way."""
     texts = traceback.format_exception(error)
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if "/aboveboard/" in frame.f_code.co_filename:
@@ -491,14 +484,10 @@ def _everything(error):
         lambda r, c: b"HTTP/1.1 302 No\r\nLocation: https://x.example/?token=%b\r\nContent-Length: 0\r\n\r\n"
         % SECRET.encode(),
         lambda r, c: b"HTTP/1.1 200 OK\r\nContent-Type: text/%b\r\nContent-Length: 0\r\n\r\n" % SECRET.encode(),
-        lambda r, c: answer_with([SECRET] * 4),
-        lambda r, c: answer_with([{SECRET: 0.5, "no": 0.5}] * 4),
-        lambda r, c: answer_with({SECRET: 1}),
         lambda r, c: b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 3\r\n\r\n[1]",
     ],
     ids=[
-        "closes", "hangs", "no-http", "echoes", "echoes-headers", "echoes-a-part", "redirects", "kind", "label",
-        "class", "name", "wrong-count",
+        "closes", "hangs", "no-http", "echoes", "echoes-headers", "echoes-a-part", "redirects", "kind", "wrong-count",
     ],
 )  # fmt: skip
 def test_no_misbehaviour_makes_the_secret_show(serve, opened, secret, behave, pauses, caplog, capsys):
@@ -511,6 +500,13 @@ def test_no_misbehaviour_makes_the_secret_show(serve, opened, secret, behave, pa
     for text in shown:
         assert SECRET not in text
         assert SECRET[-7:].casefold() not in text.casefold()
+
+
+@pytest.mark.parametrize("body", [[SECRET] * 4, [{SECRET: 0.5, "no": 0.5}] * 4, {SECRET: 1}])
+def test_an_answer_that_repeats_the_secret_is_not_quoted(serve, opened, http, secret, body):
+    with pytest.raises(ModelError, match="not shown because it repeats the secret") as caught:
+        ask(opened(serve(http(body)), auth_env="SCORING_TOKEN"))
+    assert SECRET not in "".join(traceback.format_exception(caught.value))
 
 
 def test_the_address_stands_in_no_log_message_or_source(serve, opened, http, caplog, pauses):

@@ -101,8 +101,9 @@ def connect():
         transport.close()
 
 
-def post(transport, body=b"{}", timeout=5.0):
-    return transport.post(body, [(b"X-Api-Key", Secret(b"s3cret"))], timeout=timeout)
+def post(transport, body=b"{}", timeout=5.0, stop=None):
+    headers = [(b"X-Api-Key", Secret(b"s3cret"))]
+    return transport.post(body, headers, timeout=timeout, stop=stop or threading.Event())
 
 
 def test_request_and_answer_arrive_whole(serve, connect, http):
@@ -264,9 +265,15 @@ def test_proxies_and_passwords_in_the_environment_are_not_looked_at(serve, conne
 def test_another_thread_can_end_a_request_that_hangs(serve, connect):
     server = serve(lambda request, connection: connection.hang())
     transport = connect(server, read_timeout=60.0)
-    threading.Timer(0.3, transport.abort).start()
+    stop, other = threading.Event(), threading.Event()
+    threading.Timer(0.1, transport.abort, [other]).start()
+    threading.Timer(0.3, transport.abort, [stop]).start()
     with pytest.raises(ConnectionFailure):
-        post(transport, timeout=60.0)
+        post(transport, timeout=60.0, stop=stop)
+    assert other.is_set()
+    with pytest.raises(ConnectionFailure):  # nothing is begun any more either
+        post(transport, timeout=60.0, stop=stop)
+    assert len(server.requests) == 1
 
 
 # --- TLS --------------------------------------------------------------------------------------------------------------
@@ -331,7 +338,7 @@ def test_a_certificate_for_another_host_is_refused(serve, connect, certificate, 
         max_bytes=100,
         connections=1,
     )
-    with pytest.raises(TransportError, match="not trusted.*localhost"):
+    with pytest.raises(TransportError, match=r"not trusted.*localhost"):
         post(transport)
     transport.close()
     assert server.requests == []

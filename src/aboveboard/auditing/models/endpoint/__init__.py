@@ -317,8 +317,8 @@ class Endpoint:
         try:
             return understood(entries, self._names, task=task, classes=classes, kind=self._kind)
         except ModelError as error:
-            problem = str(error)
-        raise self._error(problem)
+            failure = self._error(str(error))
+        raise failure
 
     def _aligned(self, said: Said) -> list[Entry]:
         with self._lock:
@@ -327,8 +327,8 @@ class Endpoint:
         try:
             return said.in_order_of(self._names)
         except ReplyError as error:
-            problem = str(error)
-        raise self._error(f"the endpoint {problem}")
+            failure = self._error(f"the endpoint {error}")
+        raise failure
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
@@ -372,8 +372,7 @@ class Endpoint:
                     answers.append(answer)
                 return answers
             except BaseException:
-                stop.set()
-                self._transport.abort()
+                self._transport.abort(stop)
                 raise
             finally:
                 pool.shutdown(wait=True, cancel_futures=True)
@@ -391,9 +390,8 @@ class Endpoint:
                     raise ModelError("the endpoint was not asked further, since another request failed")
                 self._count(len(texts), again=attempt > 0)
                 try:
-                    reply = self._transport.post(
-                        body, _headers(self._auth_env, self._auth_header), timeout=self._timeout
-                    )
+                    headers = _headers(self._auth_env, self._auth_header)
+                    reply = self._transport.post(body, headers, timeout=self._timeout, stop=stop)
                 except TransportError as error:
                     problem = error
             if reply is not None and reply.status not in _RETRIED:
@@ -440,15 +438,13 @@ class Endpoint:
     def _read(self, reply: "Reply", n: int) -> Said:
         if reply.status != 200:
             raise self._error(self._refusal(reply), kind=f"status {reply.status}")
-        media = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media != "application/json" and not (media.startswith("application/") and media.endswith("+json")):
-            what = f"with {media[:60]!r}" if media else "without saying what kind of content it is"
-            raise self._error(f"the endpoint answered {what}; expected JSON (Content-Type: application/json)")
+        if not _is_json(reply):
+            raise self._error(_other_kind(reply))
         try:
             return read_reply(reply.body, n)
         except ReplyError as error:
-            problem = str(error)
-        raise self._error(f"the endpoint {problem}")
+            failure = self._error(f"the endpoint {error}")
+        raise failure
 
     def _refusal(self, reply: "Reply") -> str:
         status = reply.status
@@ -482,9 +478,7 @@ class Endpoint:
     def _error(self, message: str, kind: str = "") -> ModelError:
         """Return the error for an answer, whose words may be the endpoint's own."""
         if self._repeats_secret(message):
-            message = (
-                "the endpoint answered with something that cannot be used, not shown because it repeats the secret"
-            )
+            message = "the endpoint answered with something of no use, which is not shown because it repeats the secret"
         return ModelError(message, kind=kind)
 
     def _repeats_secret(self, text: str) -> bool:
@@ -493,6 +487,21 @@ class Endpoint:
         text = text.casefold()
         pieces = range(max(1, len(secret) - _HIDDEN_RUN + 1))
         return bool(secret) and any(secret[start : start + _HIDDEN_RUN] in text for start in pieces)
+
+
+def _media(reply: "Reply") -> str:
+    return reply.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+
+def _is_json(reply: "Reply") -> bool:
+    kind, _, subtype = _media(reply).partition("/")
+    return kind == "application" and (subtype == "json" or subtype.endswith("+json"))
+
+
+def _other_kind(reply: "Reply") -> str:
+    media = _media(reply)
+    what = f"with {media[:60]!r}" if media else "without saying what kind of content it is"
+    return f"the endpoint answered {what}; expected JSON (Content-Type: application/json)"
 
 
 def _pause(stop: threading.Event, seconds: float) -> None:
