@@ -300,10 +300,16 @@ def _part(entries: Sequence[Entry], name: str) -> list[Any] | None:
     missing = sum(value is None for value in values)
     if missing == len(values):
         return None
-    forms = {len(value) if isinstance(value, tuple) else 0 for value in values if value is not None}
+    forms = {_form(value) for value in values if value is not None} if name != "label" else set()
     if missing or len(forms) > 1:
         raise _wrong("changes the form of its answers from one answer to the next", "one form for all rows")
     return values
+
+
+def _form(value: Any) -> object:
+    if isinstance(value, tuple):
+        return len(value)
+    return "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value)
 
 
 def _all_numbers(values: list[Any]) -> bool:
