@@ -21,7 +21,7 @@ import click
 from aboveboard import __version__
 from aboveboard.auditing import gate
 from aboveboard.auditing.config import FAIL_ON, FORMATS, TASKS, Options, read_config
-from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, ENDPOINT_FORMATS, is_address
 from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_FOR_ENDPOINTS: Final = (
+    "auth_env", "auth_header", "endpoint_format", "max_queries", "batch_rows", "concurrency", "ca_file",
+)  # fmt: skip
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
 _NEEDS_DATA: Final = (
     "target", "model", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
@@ -306,6 +309,8 @@ Examples:
       one column of scores per class
   aboveboard audit test.csv --target income --model model.skops --trust known --sensitive sex
       a model in a file, which runs in a process of its own
+  aboveboard audit test.csv --target income --model https://host/predict --auth-env TOKEN --max-queries 500
+      a model behind an address; the secret is in the environment variable TOKEN
   aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
       in a pipeline: only what is new or worse than in an earlier report fails
 
@@ -317,6 +322,7 @@ Exit status:
 
 _DATA = "Data"
 _MODEL = "The model"
+_ENDPOINT = "An endpoint as the model"
 _READ = "How the data are read"
 _CHECKS = "Checks"
 _GATE = "Exit status"
@@ -347,9 +353,20 @@ _OUT = "Output"
 @_option(_MODEL, "--trust-pickle", is_flag=True, default=None,
          help="Unpickle .pkl or .joblib, which runs whatever code the file names.")  # fmt: skip
 @_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
-         help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
+         help=f"For reading it, for each 100,000 rows, or for a request. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
          help=f"What its process may hold. Default: {DEFAULT_MEMORY:g}.")  # fmt: skip
+@_option(_ENDPOINT, "--auth-env", metavar="NAME", callback=_not_nothing,
+         help="The environment variable that holds its secret.")  # fmt: skip
+@_option(_ENDPOINT, "--auth-header", metavar="NAME", callback=_not_nothing,
+         help="The header for the secret. Default: Authorization, with Bearer.")  # fmt: skip
+@_option(_ENDPOINT, "--endpoint-format", type=click.Choice(ENDPOINT_FORMATS),
+         help="How rows are sent. Default: rows, as {\"rows\": [{...}]}.")  # fmt: skip
+@_option(_ENDPOINT, "--max-queries", type=int, metavar="N", help="The most requests, retries included.")
+@_option(_ENDPOINT, "--batch-rows", type=int, metavar="N", help="Rows in a request. Default: 500.")
+@_option(_ENDPOINT, "--concurrency", type=int, metavar="N", help="Requests at once, at most 32. Default: 1.")
+@_option(_ENDPOINT, "--ca-file", metavar="FILE", type=click.Path(path_type=Path),
+         help="Certificates (PEM) that vouch for it, instead of the usual ones.")  # fmt: skip
 @_option(_READ, "--task", type=click.Choice(TASKS), help="Default: auto, as the target's values suggest.")
 @_option(_READ, "--positive", metavar="LABEL", callback=_not_nothing, help="The label that counts as 1.")
 @_option(_READ, "--prediction-type", type=click.Choice(["score", "label"]), help="Default: as the values suggest.")
@@ -379,6 +396,11 @@ def audit(ctx: click.Context, /, config: Path | None, list_checks: bool, **given
     if list_checks:
         _list_checks()
         return
+    if given["auth_env"] is not None and given["model"] is None:
+        raise InputError(
+            "--auth-env was given and no --model",
+            expected="the address on the command line too: a config must not choose who gets a secret",
+        )
     options = (Options() if config is None else read_config(config)).merged(given)
     ctx.exit(_audit(options))
 
@@ -457,6 +479,13 @@ def _refuse_early(options: Options) -> None:
             )
     if options.model is None and (options.trust or options.trust_type or options.trust_pickle):
         raise InputError("something was trusted and no --model was given", expected="--trust with --model FILE.skops")
+    if options.model is None or not is_address(options.model):
+        strange = [name for name in _FOR_ENDPOINTS if getattr(options, name) is not None]
+        if strange:
+            raise InputError(
+                f"--{strange[0].replace('_', '-')} was given and the model is no endpoint",
+                expected="--model with the address of one, https://host/path",
+            )
     if options.seed < 0:
         raise InputError(f"the seed is {options.seed}", expected="a whole number, 0 or more")
 
@@ -504,7 +533,8 @@ def _data_report(options: Options) -> "Report":
     for name in types:
         if name not in table.frame.columns:
             raise missing_column(name, list(table.frame.columns), "[types] table of the config")
-    with contextlib.nullcontext() if options.model is None else _opened(options) as model:
+    training_rows = 0 if train is None else len(train.frame)
+    with contextlib.nullcontext() if options.model is None else _opened(options, training_rows) as model:
         report = run_audit(
             model,
             table.frame,
@@ -531,11 +561,22 @@ def _predictions(options: Options) -> str | list[str] | None:
     return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
 
 
-def _opened(options: Options) -> Any:
-    """Open the model that --model names; the process that runs it ends with the context."""
+def _opened(options: Options, training_rows: int) -> Any:
+    """Open the model that --model names; the process that runs it, or its connections, end with the context."""
     from aboveboard.auditing.models import open_model
 
     assert options.model is not None
+    if is_address(options.model):
+        given = {name: getattr(options, name) for name in _FOR_ENDPOINTS}
+        given["format"] = given.pop("endpoint_format")
+        return open_model(
+            options.model,
+            timeout=options.model_timeout,
+            answers=options.prediction_type or "auto",
+            random_state=options.seed,
+            announce=lambda question: _complain(_planned(question, options, training_rows)),
+            **{name: value for name, value in given.items() if value is not None},
+        )
     return open_model(
         options.model,
         trust=options.trust,
@@ -544,6 +585,17 @@ def _opened(options: Options) -> Any:
         timeout=options.model_timeout,
         memory=options.model_memory,
     )
+
+
+def _planned(question: Any, options: Options, training_rows: int) -> str:
+    from aboveboard.auditing.models.endpoint.plan import plan
+
+    return plan(
+        question,
+        select(options.only, options.skip),
+        effort=options.effort,
+        training_rows=training_rows,
+    ).text(options.max_queries)
 
 
 def _print_report(report: "Report", options: Options) -> None:

@@ -392,6 +392,7 @@ def test_what_is_about_to_be_asked_is_announced_once_before_any_request(serve, o
     ask(endpoint, afresh=True)
     ((question, before),) = seen
     assert (question.distinct, question.task, len(question.frame), before) == (4, "binary", 8, 0)
+    assert question.batch_rows == 500
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any, Final, Literal, Self
 import pandas as pd
 
 from aboveboard.auditing.model import ModelSource, Told
+from aboveboard.auditing.models import ENDPOINT_FORMATS
 from aboveboard.auditing.models.endpoint.replies import Entry, Kind, ReplyError, Said, read_reply, understood
-from aboveboard.auditing.models.endpoint.rows import FORMATS, Format, request_body, row_texts
+from aboveboard.auditing.models.endpoint.rows import Format, request_body, row_texts
 from aboveboard.core.errors import InputError, ModelError, QueriesSpent
 from aboveboard.core.extras import require
 from aboveboard.core.progress import progress
@@ -52,11 +53,14 @@ class FirstQuestion:
     distinct : int
         Different rows among them: equal ones are sent once.
     task : {"binary", "multiclass", "regression"}
+    batch_rows : int
+        Rows in a request.
     """
 
     frame: pd.DataFrame
     distinct: int
     task: Task
+    batch_rows: int
 
 
 class Endpoint:
@@ -156,7 +160,7 @@ class Endpoint:
             require(package, extra="http", feature="An http(s) endpoint as the model")
         from aboveboard.auditing.models.endpoint.transport import Address, Transport
 
-        _refuse_choice("format", format, FORMATS)
+        _refuse_choice("format", format, ENDPOINT_FORMATS)
         _refuse_choice("answers", answers, ("auto", "score", "label"))
         _refuse_number("batch_rows", batch_rows, 1)
         _refuse_number("concurrency", concurrency, 1, _MOST_AT_ONCE)
@@ -214,14 +218,6 @@ class Endpoint:
     def close(self) -> None:
         """Close all connections; a later question opens new ones."""
         self._transport.close()
-
-    @property
-    def batch_rows(self) -> int:
-        return self._batch_rows
-
-    @property
-    def max_queries(self) -> int | None:
-        return self._max_queries
 
     @property
     def gives_scores(self) -> bool:
@@ -284,7 +280,7 @@ class Endpoint:
             asked = sorted(row for key, row in first.items() if key not in self._known)
         if self._announce is not None:
             announce, self._announce = self._announce, None
-            announce(FirstQuestion(frame, len(asked), task))
+            announce(FirstQuestion(frame, len(asked), task, self._batch_rows))
         starts = range(0, len(asked), self._batch_rows)
         batches = [[texts[row] for row in asked[start : start + self._batch_rows]] for start in starts]
         self._refuse_too_many(len(batches))

@@ -56,9 +56,7 @@ class Plan:
         return " ".join(sentences)
 
 
-def plan(
-    question: FirstQuestion, checks: Sequence[CheckSpec], *, effort: Effort, training_rows: int, batch_rows: int
-) -> Plan:
+def plan(question: FirstQuestion, checks: Sequence[CheckSpec], *, effort: Effort, training_rows: int) -> Plan:
     """Return the most requests that `checks` make, from what each says in its ``questions``."""
     sizes: dict[str, list[int]] = {}
     for spec in checks:
@@ -72,8 +70,8 @@ def plan(
             if asked:
                 sizes[spec.title] = asked
     return Plan(
-        first=_requests([question.distinct], batch_rows),
-        checks={title: _requests(asked, batch_rows) for title, asked in sizes.items()},
+        first=_requests([question.distinct], question.batch_rows),
+        checks={title: _requests(asked, question.batch_rows) for title, asked in sizes.items()},
         rows=question.distinct + sum(map(sum, sizes.values())),
         columns=tuple(map(str, question.frame.columns)),
     )

@@ -5,19 +5,16 @@ import math
 from collections.abc import Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from typing import Any, Final, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
 
 from aboveboard.core.errors import InputError
 
-__all__ = ["FORMATS", "Format", "request_body", "row_texts"]
+__all__ = ["Format", "request_body", "row_texts"]
 
 Format = Literal["rows", "mlflow", "kserve"]
-
-FORMATS: Final[tuple[Format, ...]] = get_args(Format)
-"""How rows are sent: as ``{"rows": [{name: value}]}``, as MLflow's ``dataframe_split``, as KServe's ``instances``."""
 
 
 def row_texts(frame: pd.DataFrame, form: Format) -> list[str]:
