@@ -91,7 +91,7 @@ def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_p
 
 def test_what_a_file_may_be_trusted_with_is_said_on_the_command_line_only(tmp_path):
     for text in ("trust = 'known'", "trust-type = ['a.B']", "trust_pickle = true", "trust-pickle = false"):
-        with pytest.raises(InputError, match="on the command line: a file must not vouch for another"):
+        with pytest.raises(InputError, match="on the command line: a file must not vouch for another, nor"):
             read_config(config(tmp_path, text))
     with pytest.raises(InputError, match=r"function 'scoring:predict'.*--model scoring:predict"):
         read_config(config(tmp_path, "model = 'scoring:predict'"))
