@@ -137,7 +137,7 @@ class Options:
 
     Parameters
     ----------
-    data, train, baseline : Path, optional
+    data, train, reference, baseline : Path, optional
     target, prediction_type, positive, threshold, weight, id, cluster, task, effort, jobs, seed, min_cell :
         As the parameters of `aboveboard.audit` (weight, id and cluster are column names).
     predictions, sensitive, drop, only, skip : tuple of str
@@ -185,6 +185,7 @@ class Options:
     ca_file: Path | None = field(default=None, metadata=_read_by(_path))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
+    reference: Path | None = field(default=None, metadata=_read_by(_path))
     task: Literal["auto", "binary", "multiclass", "regression"] = field(
         default="auto", metadata=_read_by(_one_of(*TASKS))
     )
