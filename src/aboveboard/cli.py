@@ -542,8 +542,11 @@ def _data_report(options: Options) -> "Report":
     for name in types:
         if name not in table.frame.columns:
             raise missing_column(name, list(table.frame.columns), "[types] table of the config")
-    training_rows = 0 if train is None else len(train.frame)
-    with contextlib.nullcontext() if options.model is None else _opened(options, training_rows) as model:
+    more = {
+        "training_rows": 0 if train is None else len(train.frame),
+        "reference_rows": 0 if older is None else len(older.frame),
+    }
+    with contextlib.nullcontext() if options.model is None else _opened(options, more) as model:
         report = run_audit(
             model,
             table.frame,
@@ -572,7 +575,7 @@ def _predictions(options: Options) -> str | list[str] | None:
     return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
 
 
-def _opened(options: Options, training_rows: int) -> Any:
+def _opened(options: Options, more: Mapping[str, int]) -> Any:
     """Open the model that --model names; the process that runs it, or its connections, end with the context."""
     from aboveboard.auditing.models import open_model
 
@@ -585,7 +588,7 @@ def _opened(options: Options, training_rows: int) -> Any:
             timeout=options.model_timeout,
             answers=options.prediction_type or "auto",
             random_state=options.seed,
-            announce=lambda question: _complain(_planned(question, options, training_rows)),
+            announce=lambda question: _complain(_planned(question, options, more)),
             **{name: value for name, value in given.items() if value is not None},
         )
     return open_model(
@@ -598,15 +601,11 @@ def _opened(options: Options, training_rows: int) -> Any:
     )
 
 
-def _planned(question: Any, options: Options, training_rows: int) -> str:
+def _planned(question: Any, options: Options, more: Mapping[str, int]) -> str:
     from aboveboard.auditing.models.endpoint.plan import plan
 
-    return plan(
-        question,
-        select(options.only, options.skip),
-        effort=options.effort,
-        training_rows=training_rows,
-    ).text(options.max_queries)
+    checks = select(options.only, options.skip)
+    return plan(question, checks, effort=options.effort, **more).text(options.max_queries)
 
 
 def _print_report(report: "Report", options: Options) -> None:

@@ -214,6 +214,17 @@ def test_when_the_queries_are_spent_the_rest_is_skipped_and_the_findings_stay(se
     assert {f.id for f in report.findings} | {f.id for f in skipped} == set(expected)
 
 
+def test_older_data_are_asked_about_as_far_as_the_queries_reach(served):
+    server = served()
+    for most, asked in ((10, True), (9, False)):
+        with Endpoint(server.url, batch_rows=100, max_queries=most) as endpoint:
+            report = audit(endpoint, reference=(X[:500], Y[:500]), only=("score_drift", "label_drift"))
+        ran = {finding.check for finding in report.findings}
+        assert ("score_drift" in ran) == asked
+        assert "label_drift" in ran
+        assert any("was not asked about the reference data" in note for note in report.notes) != asked
+
+
 def test_fewer_queries_than_the_first_question_takes_are_refused(served):
     server = served()
     with Endpoint(server.url, batch_rows=100, max_queries=4) as endpoint, pytest.raises(InputError, match="5 requests"):

@@ -33,17 +33,23 @@ def test_performance_asks_about_training_rows_where_there_are_any():
     assert planned(("performance",), training_rows=10**6).checks == {"Performance": 20}  # effort quick: 2,000 rows
 
 
+def test_older_data_are_asked_about_too():
+    found = plan(FirstQuestion(X, 1000, "binary", 100), select(("score_drift",)), effort="quick", reference_rows=250)
+    assert (found.requests, found.rows) == (13, 1250)
+    assert "10 for the predictions, 3 for those on the reference." in found.text(None)
+
+
 def test_equal_rows_are_planned_once():
     assert planned(("performance",), distinct=101).first == 2
 
 
 def test_the_plan_is_told_in_plain_sentences():
-    text = Plan(10, {"Determinism": 33}, 3010, ("age", "job")).text(None)
+    text = Plan(10, 0, {"Determinism": 33}, 3010, ("age", "job")).text(None)
     assert text == (
         "The endpoint will be asked at most 43 times, about 3,010 rows in all: 10 for the predictions, 33 by "
         "Determinism. Retries come on top. Of each row it gets: age, job."
     )
-    assert Plan(1, {}, 5, tuple(f"c{i}" for i in range(20))).text(None).endswith("c11 and 8 more.")
+    assert Plan(1, 0, {}, 5, tuple(f"c{i}" for i in range(20))).text(None).endswith("c11 and 8 more.")
 
 
 @pytest.mark.parametrize(
@@ -54,4 +60,4 @@ def test_the_plan_is_told_in_plain_sentences():
     ],
 )
 def test_the_plan_says_whether_the_queries_reach(most, end):
-    assert Plan(10, {"Determinism": 33}, 3010, ("age",)).text(most).endswith(end)
+    assert Plan(10, 0, {"Determinism": 33}, 3010, ("age",)).text(most).endswith(end)

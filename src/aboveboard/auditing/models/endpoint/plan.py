@@ -18,8 +18,8 @@ class Plan:
 
     Parameters
     ----------
-    first : int
-        For the predictions that everything rests on.
+    first, reference : int
+        For the predictions that everything rests on, and for those on older data.
     checks : dict of str to int
         Title of a check to the requests that it makes; checks that make none are left out.
     rows : int
@@ -29,17 +29,22 @@ class Plan:
     """
 
     first: int
+    reference: int
     checks: dict[str, int]
     rows: int
     columns: tuple[str, ...]
 
     @property
     def requests(self) -> int:
-        return self.first + sum(self.checks.values())
+        return self.first + self.reference + sum(self.checks.values())
 
     def text(self, max_queries: int | None) -> str:
         """Return the plan in plain sentences, with what happens where `max_queries` does not reach."""
-        parts = [f"{self.first:,} for the predictions", *(f"{n:,} by {title}" for title, n in self.checks.items())]
+        parts = [
+            f"{self.first:,} for the predictions",
+            *([f"{self.reference:,} for those on the reference"] if self.reference else []),
+            *(f"{n:,} by {title}" for title, n in self.checks.items()),
+        ]
         shown = ", ".join(self.columns[:_SHOWN_COLUMNS])
         more = f" and {len(self.columns) - _SHOWN_COLUMNS:,} more" if len(self.columns) > _SHOWN_COLUMNS else ""
         sentences = [
@@ -56,7 +61,14 @@ class Plan:
         return " ".join(sentences)
 
 
-def plan(question: FirstQuestion, checks: Sequence[CheckSpec], *, effort: Effort, training_rows: int) -> Plan:
+def plan(
+    question: FirstQuestion,
+    checks: Sequence[CheckSpec],
+    *,
+    effort: Effort,
+    training_rows: int = 0,
+    reference_rows: int = 0,
+) -> Plan:
     """Return the most requests that `checks` make, from what each says in its ``questions``."""
     sizes: dict[str, list[int]] = {}
     for spec in checks:
@@ -71,8 +83,9 @@ def plan(question: FirstQuestion, checks: Sequence[CheckSpec], *, effort: Effort
                 sizes[spec.title] = asked
     return Plan(
         first=_requests([question.distinct], question.batch_rows),
+        reference=_requests([reference_rows], question.batch_rows),
         checks={title: _requests(asked, question.batch_rows) for title, asked in sizes.items()},
-        rows=question.distinct + sum(map(sum, sizes.values())),
+        rows=question.distinct + reference_rows + sum(map(sum, sizes.values())),
         columns=tuple(map(str, question.frame.columns)),
     )
 
