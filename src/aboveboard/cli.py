@@ -26,6 +26,7 @@ from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from rich.console import Console
 
     from aboveboard.core.catalogue import Method
@@ -356,6 +357,8 @@ _OUT = "Output"
          help="Trust this type in a skops file; may be repeated.")  # fmt: skip
 @_option(_MODEL, "--trust-pickle", is_flag=True, default=None,
          help="Unpickle .pkl or .joblib, which runs whatever code the file names.")  # fmt: skip
+@_option(_MODEL, "--model-classes", metavar="LABELS", multiple=True, callback=_listed,
+         help="Labels for the codes 0, 1, ... of a model that has none, split by commas.")  # fmt: skip
 @_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
          help=f"For reading it, for each 100,000 rows, or for a request. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
@@ -546,7 +549,7 @@ def _data_report(options: Options) -> "Report":
         "training_rows": 0 if train is None else len(train.frame),
         "reference_rows": 0 if older is None else len(older.frame),
     }
-    with contextlib.nullcontext() if options.model is None else _opened(options, more) as model:
+    with contextlib.nullcontext() if options.model is None else _opened(options, table.frame, more) as model:
         report = run_audit(
             model,
             table.frame,
@@ -575,7 +578,7 @@ def _predictions(options: Options) -> str | list[str] | None:
     return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
 
 
-def _opened(options: Options, more: Mapping[str, int]) -> Any:
+def _opened(options: Options, frame: "DataFrame", more: Mapping[str, int]) -> Any:
     """Open the model that --model names; the process that runs it, or its connections, end with the context."""
     from aboveboard.auditing.models import open_model
 
@@ -586,6 +589,7 @@ def _opened(options: Options, more: Mapping[str, int]) -> Any:
         return open_model(
             options.model,
             timeout=options.model_timeout,
+            classes=_labels_like(options, frame),
             answers=options.prediction_type or "auto",
             random_state=options.seed,
             announce=lambda question: _complain(_planned(question, options, more)),
@@ -596,6 +600,7 @@ def _opened(options: Options, more: Mapping[str, int]) -> Any:
         trust=options.trust,
         trust_types=options.trust_type,
         trust_pickle=options.trust_pickle,
+        classes=_labels_like(options, frame),
         timeout=options.model_timeout,
         memory=options.model_memory,
     )
@@ -606,6 +611,15 @@ def _planned(question: Any, options: Options, more: Mapping[str, int]) -> str:
 
     checks = select(options.only, options.skip)
     return plan(question, checks, effort=options.effort, **more).text(options.max_queries)
+
+
+def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:
+    """Return the labels of --model-classes as the target has them: numbers or true and false where it holds such."""
+    from aboveboard.auditing.frames import plain_label
+
+    values = frame[options.target].dropna().unique() if options.target in frame.columns else ()
+    known = {plain_label(value): value for value in values}
+    return [known.get(label, label) for label in options.model_classes]
 
 
 def _print_report(report: "Report", options: Options) -> None:

@@ -396,6 +396,17 @@ def test_numbers_are_read_as_the_prediction_type_says(run, serve, http, table):
         assert report["subject"]["prediction_type"] == kind
 
 
+def test_codes_are_read_by_the_classes_that_were_named(run, served, table, model):
+    coded = served(lambda m, rows: {"predictions": [int(label == "bad") for label in m.predict(rows)]})
+    for server, more in ((coded, ["--model-classes", "good,bad"]), (served(), [])):
+        assert run(*common(server), *more, "--only", "group_fairness").exit_code in (0, 1)
+        report = json.loads((table / "aboveboard-report" / "report.json").read_text())
+        values = {f["id"]: f["value"] for f in report["findings"] if "calibration" not in f["id"]}
+        if server is coded:
+            first = values
+    assert first == values
+
+
 def test_without_httpx_the_message_names_the_extra(table):
     code = (
         "import sys; sys.modules['httpx'] = None\n"

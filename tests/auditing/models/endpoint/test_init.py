@@ -261,9 +261,11 @@ def test_the_order_of_the_classes_may_change_between_answers(serve, opened, http
 
 def test_a_class_that_the_data_lack_is_known_once_it_is_named(serve, opened, http):
     server = serve(http({"predictions": [[0.2, 0.3, 0.5]] * 4, "classes": ["a", "b", "c"]}))
-    with pytest.raises(ModelError, match=r"classes=\[\.\.\.\]"):
+    with pytest.raises(ModelError, match="--model-classes"):
         ask(opened(server), task="multiclass", classes=("a", "b"))
     endpoint = opened(server, classes=["a", "b", "c"])
+    told = ask(endpoint, task="multiclass", classes=("a", "b", "c"))
+    np.testing.assert_array_equal(told.probabilities, [[0.2, 0.3, 0.5]] * 4)
     assert endpoint.classes_ == ["a", "b", "c"]
     assert not hasattr(opened(server), "classes_")
 
@@ -414,6 +416,7 @@ def test_an_infinite_number_is_refused_before_any_request_and_later_is_a_failure
     ("options", "message"),
     [
         ({"format": "xml"}, "format is 'xml'. Expected one of rows, mlflow, kserve"),
+        ({"classes": ["a", "a"]}, "a class is named twice"),
         ({"answers": "maybe"}, "answers is 'maybe'"),
         ({"batch_rows": 0}, "batch_rows is 0"),
         ({"batch_rows": 2.5}, "batch_rows is 2.5"),

@@ -11,9 +11,9 @@ from aboveboard.core.errors import ModelError
 BINARY = ("no", "yes")
 
 
-def understand(answer, n, task="binary", classes=BINARY, kind=None):
+def understand(answer, n, task="binary", classes=BINARY, **options):
     said = read_reply(json.dumps(answer).encode(), n)
-    return understood(said.entries, said.names, task=task, classes=classes, kind=kind)
+    return understood(said.entries, said.names, task=task, classes=classes, **options)
 
 
 def told(answer, n, **options):
@@ -44,7 +44,7 @@ def test_numbers_that_are_all_classes_are_labels_unless_told_otherwise():
     assert got.labels.tolist() == [1, 0, 0]
     assert got.probabilities is None
     assert kind == "label"
-    got, kind = understand({"predictions": [0, 1.0, 1]}, 3, classes=(1, 0), kind="score")
+    got, kind = understand({"predictions": [0, 1.0, 1]}, 3, classes=(1, 0), answers="score")
     assert got.probabilities.tolist() == [0.0, 1.0, 1.0]
     assert kind == "score"
     assert told({"predictions": [0, 1]}, 2, classes=("0", "1")).labels.tolist() == [0, 1]  # classes read as text
@@ -92,6 +92,28 @@ def test_labels_are_classes_whatever_their_type(answer, classes, codes):
     got = told(answer, 2, task=task, classes=classes)
     assert got.labels.tolist() == codes
     assert got.probabilities is None
+
+
+def test_codes_stand_for_the_classes_in_the_order_that_was_given():
+    got, kind = understand([0, 1, 1.0], 3, order=("yes", "no"))
+    assert got.labels.tolist() == [1, 0, 0]
+    assert kind == "code"
+    assert understand([1, 1], 2, order=("yes", "no"), answers="label")[1] == "code"
+    assert understand([0, 1], 2, order=("yes", "no"), answers="score")[1] == "score"
+    numbers = {"task": "multiclass", "classes": (1, 2, 3), "order": (1, 2, 3)}
+    got, kind = understand([0, 2, 1], 3, **numbers)
+    assert got.labels.tolist() == [0, 2, 1]
+    assert told([1, 2, 1], 3, kind=kind, **numbers).labels.tolist() == [1, 2, 1]  # codes they were, and stay
+    with pytest.raises(ModelError, match="gave the code 3; expected whole numbers from 0 to 2, as before"):
+        told([3], 1, kind=kind, **numbers)
+    with pytest.raises(ModelError, match=r"predicted the class '0\.5'"):
+        told([0.5], 1, answers="label", order=("yes", "no"))
+
+
+def test_probabilities_without_names_stand_in_the_order_that_was_given():
+    np.testing.assert_array_equal(told([[0.8, 0.2]], 1, order=("yes", "no")).probabilities, [[0.2, 0.8]])
+    with pytest.raises(ModelError, match="3 probabilities for each row and 2 classes"):
+        told([[0.5, 0.3, 0.2]], 1, order=("yes", "no"))
 
 
 def test_labels_and_probabilities_may_come_together():

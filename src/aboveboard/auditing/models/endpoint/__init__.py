@@ -76,8 +76,9 @@ class Endpoint:
     answers : {"auto", "score", "label"}
         How plain numbers in the answer to a classification are read. auto: as labels where every number is one of the
         classes, else as probabilities of the positive class.
-    classes : sequence, optional
-        All classes that the model knows, where the data may lack one. Default: those of the target.
+    classes : sequence
+        All classes that the model knows, in the order of its codes 0, 1, ... and of probabilities without names.
+        Default: those of the target, in their natural order.
     auth_env : str, optional
         Name of the environment variable that holds the secret. It is read when a request is made, and kept nowhere.
     auth_header : str
@@ -140,7 +141,7 @@ class Endpoint:
         *,
         format: Format = "rows",
         answers: Literal["auto", "score", "label"] = "auto",
-        classes: Sequence[Any] | None = None,
+        classes: Sequence[Any] = (),
         auth_env: str | None = None,
         auth_header: str = "Authorization",
         ca_file: str | Path | None = None,
@@ -182,9 +183,13 @@ class Endpoint:
         self._max_wait = max_wait
         self._random_state = random_state
         self._announce = announce
+        self._answers: Literal["auto", "score", "label"] = answers
+        self._order = tuple(classes)
         self._auth_env = auth_env
         self._auth_header = _header_name(auth_header)
-        if classes is not None:
+        if len(set(classes)) < len(classes):
+            raise InputError("a class is named twice (classes, --model-classes)")
+        if classes:
             self.classes_ = list(classes)
         _headers(auth_env, self._auth_header)  # refuses a secret that is not there before any work
         self._transport = Transport(
@@ -201,7 +206,7 @@ class Endpoint:
         self._names: tuple[Any, ...] | None = None
         self._has_answered = False
         self._columns: tuple[str, ...] | None = None
-        self._kind: Kind | None = None if answers == "auto" else answers
+        self._kind: Kind | None = None
         self._gives: tuple[bool, bool] | None = None
         self._questions = 0
         self.requests = self.retried = self.rows_sent = 0
@@ -311,7 +316,15 @@ class Endpoint:
 
     def _understood(self, entries: list[Entry], task: Task, classes: Sequence[Any]) -> tuple[Told, Kind | None]:
         try:
-            return understood(entries, self._names, task=task, classes=classes, kind=self._kind)
+            return understood(
+                entries,
+                self._names,
+                task=task,
+                classes=classes,
+                kind=self._kind,
+                answers=self._answers,
+                order=self._order,
+            )
         except ModelError as error:
             failure = self._error(str(error))
         raise failure

@@ -18,7 +18,7 @@ from aboveboard.core.errors import ModelError
 
 __all__ = ["Entry", "Kind", "ReplyError", "Said", "read_reply", "understood"]
 
-Kind = Literal["score", "label"]
+Kind = Literal["score", "label", "code"]
 Task = Literal["binary", "multiclass", "regression"]
 
 _FORM: Final = '{"predictions": [one for each row]}'
@@ -125,19 +125,25 @@ def understood(
     *,
     task: Task,
     classes: Sequence[Any],
-    kind: Kind | None,
+    kind: Kind | None = None,
+    answers: Literal["auto", "score", "label"] = "auto",
+    order: Sequence[Any] = (),
 ) -> tuple[Told, Kind | None]:
     """Return what the answers mean, and how plain numbers among them were read.
 
     Parameters
     ----------
     names : tuple or None
-        The classes in the order of the probabilities. None: their natural order.
+        The classes in the order of the probabilities. None: `order`, else their natural order.
     classes : sequence
         Labels in the order of their codes; for binary tasks (negative, positive).
-    kind : {"score", "label"} or None
-        How numbers are read in a classification. None: as labels where every one of them is a class, else as
-        probabilities of the positive class.
+    kind : {"score", "label", "code"} or None
+        How numbers in a classification were read before. None: as `answers` says.
+    answers : {"auto", "score", "label"}
+        auto: as labels where every number is a class, or a position in `order`; else as probabilities of the positive
+        class.
+    order : sequence
+        The classes in the order of the model's codes 0, 1, ...; may be empty.
 
     Raises
     ------
@@ -159,14 +165,14 @@ def understood(
         elif probabilities is not None or not _all_numbers(predictions):
             labels = labels or predictions
         else:
-            kind = kind or _kind_of_numbers(predictions, task, classes)
+            kind = kind or _kind_of_numbers(predictions, task, classes, answers, order)
             if kind == "score":
                 probabilities = predictions
             else:
-                labels = labels or predictions
+                labels = labels or (_decoded(predictions, order) if kind == "code" else predictions)
     return Told(
         None if labels is None else _codes(labels, classes, "predicted the class"),
-        None if probabilities is None else _ordered(probabilities, names, task, classes),
+        None if probabilities is None else _ordered(probabilities, names or tuple(order), task, classes),
     ), kind
 
 
@@ -324,8 +330,14 @@ def _numbers(values: list[Any]) -> np.ndarray:
     return np.array(values, dtype="float64")
 
 
-def _kind_of_numbers(values: list[Any], task: Task, classes: Sequence[Any]) -> Kind:
+def _kind_of_numbers(values: list[Any], task: Task, classes: Sequence[Any], answers: str, order: Sequence[Any]) -> Kind:
+    if answers == "score":
+        return "score"
     if (_looked_up(values, classes) >= 0).all():
+        return "label"
+    if order and all(value in range(len(order)) for value in values):
+        return "code"
+    if answers == "label":
         return "label"
     if task == "binary" and all(0.0 <= value <= 1.0 for value in values):
         return "score"
@@ -337,6 +349,13 @@ def _kind_of_numbers(values: list[Any], task: Task, classes: Sequence[Any]) -> K
     raise _wrong(
         "gave numbers that are not all classes of the target", "labels, or a list of probabilities for each row"
     )
+
+
+def _decoded(values: list[Any], order: Sequence[Any]) -> list[Any]:
+    odd = next((value for value in values if value not in range(len(order))), None)
+    if odd is not None:
+        raise _wrong(f"gave the code {odd!r}", f"whole numbers from 0 to {len(order) - 1}, as before")
+    return [order[int(value)] for value in values]
 
 
 def _looked_up(labels: Sequence[Any], classes: Sequence[Any]) -> np.ndarray:
@@ -368,8 +387,8 @@ def _codes(labels: Sequence[Any], classes: Sequence[Any], what: str) -> np.ndarr
         known = ", ".join(repr(plain_label(label)) for label in list(classes)[:10])
         raise ModelError(
             f"the endpoint {what} {unknown[:60]!r}, which is not among those of the target: {known}. Where the model "
-            "knows a class that the data lack, name all of them (Endpoint(..., classes=[...])) or give training data "
-            "that have it (--train)"
+            "knows a class that the data lack, name all of them (classes, --model-classes) or give training data that "
+            "have it (--train)"
         )
     return codes
 
@@ -381,7 +400,7 @@ def _ordered(probabilities: list[Any], names: tuple[Any, ...] | None, task: Task
         if task == "binary":
             return raw
         raise _wrong(f"gave one probability for each row, and there are {len(classes)} classes", "one for each class")
-    if names is None:
+    if not names:
         if raw.shape[1] != len(classes):
             raise _wrong(
                 f"gave {raw.shape[1]} probabilities for each row, and there are {len(classes)} classes",
