@@ -40,7 +40,7 @@ def opened():
     made = []
 
     def make(server, **options):
-        made.append(Endpoint(server.url, **{"read_timeout": 0.3, "timeout": 2.0, "connect_timeout": 2.0} | options))
+        made.append(Endpoint(server.url, **{"read_timeout": 20.0, "timeout": 20.0, "connect_timeout": 20.0} | options))
         return made[-1]
 
     yield make
@@ -210,7 +210,7 @@ def test_a_redirect_sends_no_row_to_another_address(serve, opened, http):
 def test_a_server_that_says_nothing_is_not_asked_again(serve, opened):
     server = serve(lambda request, connection: connection.hang())
     with pytest.raises(ModelError, match=r"silent for 0.3 seconds") as caught:
-        ask(opened(server))
+        ask(opened(server, read_timeout=0.3))
     assert caught.value.kind == "time limit"
     assert len(server.requests) == 1
 
@@ -496,7 +496,7 @@ def _everything(error):
 )  # fmt: skip
 def test_no_misbehaviour_makes_the_secret_show(serve, opened, secret, behave, pauses, caplog, capsys):
     caplog.set_level(logging.DEBUG)
-    endpoint = opened(serve(behave), auth_env="SCORING_TOKEN", retries=1)
+    endpoint = opened(serve(behave), auth_env="SCORING_TOKEN", retries=1, read_timeout=0.5)
     with pytest.raises(ModelError) as caught:
         ask(endpoint)
     shown = [_everything(caught.value), repr(endpoint), repr(vars(endpoint)), caplog.text, *capsys.readouterr()]
