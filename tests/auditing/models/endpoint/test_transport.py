@@ -215,6 +215,7 @@ def test_a_bomb_is_not_unfolded_in_memory(serve, connect, http):
         zlib.compress(b"{}"),
         b"",
     ],
+    ids=["no-gzip", "cut", "more", "two-members", "zlib", "empty"],
 )
 def test_damaged_gzip_is_refused(serve, connect, http, body):
     with pytest.raises(TransportError, match="damaged gzip"):
