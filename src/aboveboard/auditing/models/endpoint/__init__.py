@@ -187,10 +187,10 @@ class Endpoint:
         self._order = tuple(classes)
         self._auth_env = auth_env
         self._auth_header = _header_name(auth_header)
-        if len(set(classes)) < len(classes):
+        if len(set(self._order)) < len(self._order):
             raise InputError("a class is named twice (classes, --model-classes)")
-        if classes:
-            self.classes_ = list(classes)
+        if self._order:
+            self.classes_ = list(self._order)
         _headers(auth_env, self._auth_header)  # refuses a secret that is not there before any work
         self._transport = Transport(
             Address.of(url),
@@ -236,11 +236,14 @@ class Endpoint:
 
     @property
     def source_(self) -> ModelSource:
-        tried = f" ({self.retried:,} of them repeated)" if self.retried else ""
+        tried = f" ({self.retried:,} of them retries)" if self.retried else ""
+        requests, rows = (
+            f"{n:,} {what}{'s' * (n != 1)}" for n, what in ((self.requests, "request"), (self.rows_sent, "row"))
+        )
         return ModelSource(
             format="endpoint",
             model="HTTP endpoint",
-            name=f"{self.requests:,} requests{tried} about {self.rows_sent:,} rows",
+            name=f"{requests}{tried} about {rows}",
             versions={name: metadata.version(name) for name in ("httpx", "httpcore")},
         )
 
