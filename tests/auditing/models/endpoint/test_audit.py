@@ -295,7 +295,7 @@ def test_the_command_line_audits_an_endpoint_and_sends_nothing_but_features(run,
     for text in (done.output, done.stderr, json.dumps(report), page):
         assert SECRET not in text
         assert "127.0.0.1" not in text
-        assert str(server.port) not in text
+        assert f":{server.port}" not in text
         assert "/v1/predict" not in text
 
 
@@ -331,7 +331,7 @@ def test_a_traceback_that_was_asked_for_shows_no_secret(run, serve, table, pause
     assert done.exit_code == 3
     assert "Traceback" in done.stderr
     assert SECRET not in done.stderr
-    assert str(server.port) not in done.stderr
+    assert f":{server.port}" not in done.stderr
 
 
 def test_spent_queries_are_no_error_and_with_strict_they_count(run, served, table):
