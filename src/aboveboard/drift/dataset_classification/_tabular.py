@@ -123,7 +123,7 @@ class TableModality:
 
 
 def _without(column: str) -> Rung:
-    return Rung("leave_one_out", lambda trial, _: trial.features.without(column), column)
+    return Rung("leave_one_out", lambda trial, _: trial.features.without(column), column, rechoose=False)
 
 
 def _categorical(features: Features) -> NDArray[np.bool_]:
@@ -161,7 +161,7 @@ def _ranked(trial: Trial, rng: np.random.Generator) -> Features:
     """
     values = np.full_like(trial.features.values, np.nan)
     columns = range(len(trial.features.names))
-    for part in (trial.split.train, trial.split.held_out):
+    for part in (trial.split.train, np.concatenate([trial.split.held_out, trial.split.spare])):
         for code in range(trial.m):
             rows = part[trial.codes[part] == code]
             for j in columns:
