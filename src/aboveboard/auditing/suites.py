@@ -99,6 +99,16 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         needs=frozenset({"sensitive", "score"}),
     ),
     CheckSpec(
+        name="ridge_bias",
+        area="fairness",
+        title="What the data make of groups",
+        question="Would more rows, more width or another penalty close the gap between groups?",
+        cost="medium",
+        row_cap=(2_000, 20_000, 200_000),
+        tasks=frozenset({"binary", "regression"}),
+        needs=frozenset({"sensitive"}),
+    ),
+    CheckSpec(
         name="sensitive_proxies",
         area="leaks",
         title="Proxies of sensitive attributes",
