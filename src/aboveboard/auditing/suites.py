@@ -104,7 +104,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         title="What the data make of groups",
         question="Would more rows, more width or another penalty close the gap between groups?",
         cost="medium",
-        row_cap=(2_000, 20_000, 200_000),
+        row_cap=(2_000, 10_000, 200_000),
         tasks=frozenset({"binary", "regression"}),
         needs=frozenset({"sensitive"}),
     ),

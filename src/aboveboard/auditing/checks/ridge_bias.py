@@ -28,9 +28,9 @@ __all__ = ["check"]
 _COMMON: Final[dict[str, Any]] = {"check": "ridge_bias", "area": "fairness"}
 _ROWS_PER_COLUMN: Final = 5
 _MOST_LEVELS: Final = 12
-_MOST_COLUMNS: Final = 60
+_MOST_COLUMNS: Final = 40
 _MOST_GROUPS: Final = 6
-_RESAMPLES: Final[dict[str, int]] = {"quick": 20, "standard": 60, "full": 200}
+_RESAMPLES: Final[dict[str, int]] = {"quick": 20, "standard": 40, "full": 200}
 
 Floats = NDArray[np.float64]
 
@@ -46,7 +46,7 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     random_state : int
         Seed of the resamples.
     effort : {"quick", "standard", "full"}
-        20, 60 or 200 resamples.
+        20, 40 or 200 resamples.
 
     Returns
     -------
@@ -56,8 +56,8 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     Notes
     -----
     Numbers are taken as they are, missing ones as their mean with a flag; categories as a column for each of their most
-    frequent levels. Groups with fewer than five rows a column, or fewer than ``ridge_bias.min_rows``, are left out. Cost:
-    O(n d^2 + d^3) a resample, d at most 60.
+    frequent levels. Groups with fewer than five rows a column, or fewer than ``ridge_bias.min_rows``, are left out.
+    Cost: O(n d^2 + d^3) a resample, d at most 40.
     """
     X = _encoded(subject)
     y = 2.0 * subject.y - 1 if subject.task == "binary" else subject.y
@@ -127,7 +127,7 @@ def _usable_groups(subject: Subject, name: str, d: int) -> tuple[NDArray[np.bool
 
 
 def _encoded(subject: Subject) -> Floats:
-    """Return the features as at most 60 columns of numbers."""
+    """Return the features as at most 40 columns of numbers."""
     parts: list[Floats] = []
     for name in subject.X.columns:
         column = coded(subject.X[name])

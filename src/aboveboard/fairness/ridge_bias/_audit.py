@@ -119,7 +119,8 @@ def _reason(theory: RidgeBiasTheory, enough: bool, small: bool, above: bool, bel
         f"kindest to the worst-off group {np.ptp(kindest.error):.3f}."
     )
     if above:
-        return f"Training one model for all widens the gap. {helps}"
+        least = theory.amplification_interval_[0]
+        return f"Training one model for all widens the gap, {least:.2f} times or more. {helps}"
     if below:
         return f"Training one model for all does not widen the gap. {helps}"
     return f"It cannot be told whether training one model for all widens the gap. {helps}"

@@ -32,6 +32,8 @@ REFERENCE: Final = Reference(
 _GRID: Final = tuple(float(value) for value in np.geomspace(1e-4, 10.0, 26))
 _ROWS_PER_COLUMN: Final = 5
 _FEWEST_PROJECTIONS: Final = 5
+_COARSE: Final = 3
+_LEAST: Final = 1e-6
 _UNLIMITED: Final = 1e6
 _SHRINKAGE_ROWS: Final = 5_000
 
@@ -176,7 +178,8 @@ class RidgeBiasTheory(BaseEstimator):  # type: ignore[misc]
         sensitive_features : array-like of shape (n,) or (n, k), optional
             The groups; several columns make intersections. Default: everybody is one group, and no gap is predicted.
         sample_weight : array-like of shape (n,), optional
-            A weight of 2 counts as two rows.
+            Weights of the rows in all moments; the planned rows are multiples of their sums. How much they tell is
+            counted as Kish does.
         clusters : array-like of shape (n,), optional
             Rows of one value belong to one person; resamples draw persons.
 
@@ -199,12 +202,12 @@ class RidgeBiasTheory(BaseEstimator):  # type: ignore[misc]
         spread = np.sqrt(np.average((y - np.average(y, weights=weight)) ** 2, weights=weight))
         if not spread > 0:
             raise InputError("the outcome is constant", expected="two values or more; there is nothing to predict")
-        data = _Data(X, y, codes, len(self.groups_))
+        data = _Data(X, y, codes, weight, len(self.groups_))
         shrinkage = data.shrinkage()
         moments = data.moments(weight, shrinkage)
         self.covariances_, self.weights_ = moments.covariances, moments.weights
         self.noise_var_, self.n_per_group_ = moments.noise, moments.n * self.train_fraction
-        rows = np.bincount(codes, weights=weight > 0, minlength=len(self.groups_))
+        rows = data.rows(weight)
         self.enough_rows_ = bool(rows.min() >= _ROWS_PER_COLUMN * X.shape[1])
         if not self.enough_rows_:
             small = self.groups_[int(rows.argmin())]
@@ -247,7 +250,7 @@ class RidgeBiasTheory(BaseEstimator):  # type: ignore[misc]
             answers.append(replace(min(points, key=lambda point: float(n @ point.error)), label=label))
         answers.append(replace(kindest, label="the penalty kindest to the worst-off group"))
         for width in (width for width in self.width_ratios if width * self.n_features_in_ >= _FEWEST_PROJECTIONS):
-            points = moments.sweep(n, grid, float(width))
+            points = moments.sweep(n, grid[::_COARSE], float(width))
             best = min(points, key=lambda point: float(n @ point.error))
             answers.append(replace(best, label=f"random projections, {width:g} a column"))
         return answers[0], answers
@@ -258,7 +261,7 @@ class RidgeBiasTheory(BaseEstimator):  # type: ignore[misc]
         amplifications, gaps = [], []
         for _ in range(self.n_bootstrap):
             drawn = rng.multinomial(n_units, np.full(n_units, 1 / n_units))[units] * weight
-            if (np.bincount(data.codes, weights=drawn > 0, minlength=data.S) < 2).any():
+            if (data.rows(drawn) < 2).any():
                 continue  # a group was not drawn: nothing to compare
             again = data.moments(drawn, shrinkage)
             point = again.sweep(self.n_per_group_, [self.planned_.penalty], None)[0]
@@ -310,52 +313,52 @@ class RidgeBiasTheory(BaseEstimator):  # type: ignore[misc]
 
 
 class _Data:
-    """The rows, and their moments under any weights."""
+    """The rows of each group, standardised over everybody once and for all, and their moments under any weights."""
 
-    def __init__(self, X: Floats, y: Floats, codes: NDArray[np.intp], S: int) -> None:
-        self.X, self.y, self.codes, self.S = X, y, codes, S
+    def __init__(self, X: Floats, y: Floats, codes: NDArray[np.intp], weight: Floats, S: int) -> None:
+        Z = X - np.average(X, axis=0, weights=weight)
+        spread = np.sqrt(np.average(Z**2, axis=0, weights=weight))
+        Z /= np.where(spread > 0, spread, 1.0)
+        y = y - np.average(y, weights=weight)
+        y = y / np.sqrt(np.average(y**2, weights=weight))
+        self._rows = [np.flatnonzero(codes == s) for s in range(S)]
+        self._Z = [Z[rows] for rows in self._rows]
+        self._y = [y[rows] for rows in self._rows]
 
     def shrinkage(self) -> Floats:
         """Return the share of the identity in each group's second moments."""
-        Z = self._standard(np.ones(len(self.X)))[0]
-        shares = []
-        for s in range(self.S):
-            rows = np.flatnonzero(self.codes == s)[:: max(1, np.count_nonzero(self.codes == s) // _SHRINKAGE_ROWS)]
-            shares.append(ledoit_wolf_shrinkage(Z[rows], assume_centered=True) if len(rows) > 1 else 1.0)
+        shares = [
+            ledoit_wolf_shrinkage(Z[:: max(1, len(Z) // _SHRINKAGE_ROWS)], assume_centered=True) if len(Z) > 1 else 1.0
+            for Z in self._Z
+        ]
         return np.array(shares, dtype="float64")
 
-    def _standard(self, weight: Floats) -> tuple[Floats, Floats]:
-        mean = np.average(self.X, axis=0, weights=weight)
-        Z = self.X - mean
-        spread = np.sqrt(np.average(Z**2, axis=0, weights=weight))
-        Z /= np.where(spread > 0, spread, 1.0)
-        y = self.y - np.average(self.y, weights=weight)
-        return Z, y / np.sqrt(np.average(y**2, weights=weight))
+    def rows(self, weight: Floats) -> NDArray[np.intp]:
+        """Return how many rows of each group have a weight."""
+        return np.array([np.count_nonzero(weight[rows]) for rows in self._rows])
 
     def moments(self, weight: Floats, shrinkage: Floats) -> "_Moments":
-        Z, y = self._standard(weight)
-        d = Z.shape[1]
-        covariances, weights, noise, errors = [], [], [], []
-        n = np.bincount(self.codes, weights=weight, minlength=self.S).astype("float64")
-        for s in range(self.S):
-            rows = self.codes == s
-            share = weight[rows] / n[s]
-            scaled = Z[rows] * share[:, None]
-            second = scaled.T @ Z[rows]
-            size = np.trace(second) / d
-            # a group whose rows are all alike has no second moments; the least that keeps the algebra going
-            shrunk = (1 - shrinkage[s]) * second + (shrinkage[s] * size + 1e-8) * np.eye(d)
-            inverse = np.linalg.inv(shrunk)
-            target = scaled.T @ y[rows]
-            w = inverse @ target
-            residual = float(share @ (y[rows] - Z[rows] @ w) ** 2)
+        covariances, weights, noise, errors, sums = [], [], [], [], []
+        for Z, y, rows, alpha in zip(self._Z, self._y, self._rows, shrinkage, strict=True):
+            own = weight[rows]
+            n, d = own.sum(), Z.shape[1]
+            share = own / n
+            scaled = Z.T * share
+            second = scaled @ Z
+            # the least that keeps the algebra going where columns determine each other, or a group's rows are all alike
+            least = (_LEAST * np.trace(second) / d + 1e-12) * np.eye(d)
+            shrunk = (1 - alpha) * second + (alpha * np.trace(second) / d) * np.eye(d) + least
+            inverse = np.linalg.inv(second + least)  # shrinking would make coefficients of groups differ
+            w = inverse @ (scaled @ y)
+            residual = float(share @ (y - Z @ w) ** 2)
             used = float(np.sum(inverse * second))  # degrees of freedom
-            effective = n[s] ** 2 / float(weight[rows] @ weight[rows])
+            effective = n**2 / float(own @ own)
             noise.append(residual * effective / max(effective - used, 1.0))
             errors.append(noise[-1] / effective * inverse @ second @ inverse)
             covariances.append(shrunk)
             weights.append(w)
-        return _Moments(np.array(covariances), np.array(weights), np.array(noise), n, np.array(errors))
+            sums.append(n)
+        return _Moments(np.array(covariances), np.array(weights), np.array(noise), np.array(sums), np.array(errors))
 
 
 class _Moments:
@@ -369,7 +372,7 @@ class _Moments:
         self._spectra = make_spectra(covariances, products)
 
     def sweep(self, n: Floats, penalties: list[float], width_ratio: float | None) -> list[WhatIf]:
-        start = Start()
+        start = Start(self._spectra)
         points = []
         for penalty in penalties:
             alone = np.full(len(n), penalty)

@@ -93,7 +93,7 @@ class _Dense:
         total.flat[:: self.d + 1] += kappa
         factor = scipy.linalg.cholesky(total, lower=True, check_finite=False)
         inverse, _ = scipy.linalg.lapack.dpotri(factor, lower=1)
-        whole: Floats = np.tril(inverse) + np.tril(inverse, -1).T
+        whole: Floats = inverse + np.tril(inverse, -1).T  # what lies above the diagonal is zero
         return whole
 
     def traces(self, Q: Floats) -> Floats:
@@ -112,9 +112,10 @@ class _Dense:
         middle = [*(sigma @ qsw for sigma in self._sigma), qsw]
         return plain, once, np.array([np.einsum("jar,kar->jk", qsw * self._signs, m, optimize=True) for m in middle])
 
-    def of_group(self, group: int) -> "_Dense":
-        pick = slice(group, group + 1)
-        return _Dense(self._sigma[pick], self._w[pick], self._signs)
+    def of_group(self, group: int) -> _Common:
+        eigenvalues, basis = np.linalg.eigh(self._sigma[group])  # one covariance always has a basis of its own
+        moments = (basis.T @ self._w[group]) ** 2 @ self._signs
+        return _Common(np.maximum(eigenvalues, 0.0)[None], moments[None, None])
 
 
 def make_spectra(covariances: Sequence[ArrayLike] | ArrayLike, weights: ArrayLike) -> Spectra:
