@@ -277,9 +277,10 @@ def test_several_classes_have_a_column_each(run):
 def test_every_option_reaches_the_audit(run):
     TABLE.assign(w=1.5, who=range(N), family=np.arange(N) // 2, junk=0).to_csv("test.csv", index=False)
     TABLE.drop(columns="p")[:100].assign(junk=1).to_csv("train.csv", index=False)
+    TABLE[:80].assign(w=1.5, family=0, junk=0).to_csv("old.csv", index=False)
     status, _, _ = run(
         "audit", "test.csv", *BASIC, "--sensitive", "sex", "--weight", "w", "--id", "who", "--cluster", "family",
-        "--drop", "junk", "--train", "train.csv", "--task", "binary", "--positive", "<=50K",
+        "--drop", "junk", "--train", "train.csv", "--reference", "old.csv", "--task", "binary", "--positive", "<=50K",
         "--prediction-type", "score", "--threshold", "0.3", "--reference-group", "sex=Male",
         "--only", "group_fairness,column_health", "--skip", "column_health", "--effort", "quick",
         "--limit", "group_fairness.selection_rate=0.9", "--min-cell", "20",
@@ -296,6 +297,7 @@ def test_every_option_reaches_the_audit(run):
     assert subject["reference_groups"] == {"sex": "Male"}
     assert subject["min_cell"] == 20
     assert subject["training_rows"] == 100
+    assert subject["reference_rows"] == 80
     assert report.seed == 9
     assert report.timing["effort"] == "quick"
     assert {finding.check for finding in report.findings} == {"group_fairness"}
@@ -489,6 +491,16 @@ def test_two_reports_are_compared_in_each_format(run, data, check, name, begins)
     assert run("compare", "old/report.json", "old/report.json", "--strict")[0] == 0
 
 
+@pytest.mark.parametrize("name", ["table", "json", "markdown", "github", "junit", "sarif"])
+def test_a_report_is_shown_again_as_the_audit_printed_it(run, data, name):
+    _, printed, _ = run("audit", data, *BASIC, *FAST, "--format", name)
+    status, shown, err = run("show", "aboveboard-report/report.json", "--format", name)
+    assert (status, err) == (0, "")
+    assert shown == "".join(line for line in printed.splitlines(keepends=True) if "aboveboard-report" not in line)
+    assert run("show", "aboveboard-report/report.json", "--format", "html")[1].startswith("<!doctype html>")
+    assert run("show", data)[0] == 2
+
+
 def test_what_cannot_be_compared_is_status_2(run, data):
     run("audit", data, *BASIC, *FAST, "--out", "old")
     status, _, err = run("compare", "old/report.json", data)
@@ -591,6 +603,7 @@ REFUSED = [
     ((*BASIC, "--seed", "-1"), "seed"),
     ((*BASIC, "--drop", ""), "must not be empty"),
     ((*BASIC, "--train", "none.csv"), "the training data: there is no file 'none.csv'"),
+    ((*BASIC, "--reference", "none.csv"), "the reference data: there is no file 'none.csv'"),
     ((*BASIC, "--config", "none.toml"), "the config 'none.toml' cannot be read"),
     ((*BASIC, "--out", "test.csv"), "is no folder"),
     ((*BASIC, "--out", "."), "no audit wrote"),
@@ -626,11 +639,26 @@ def test_a_table_that_cannot_be_audited_is_status_2(run, content, message):
     assert message in err
 
 
-@pytest.mark.parametrize("option", ["--target", "--sensitive", "--train", "--positive", "--drop"])
+@pytest.mark.parametrize("option", ["--target", "--sensitive", "--train", "--reference", "--positive", "--drop"])
 def test_an_option_about_data_without_data_is_refused(run, option):
     status, _, err = run("audit", option, "x")
     assert status == 2
     assert f"{option} was given and no DATA" in err
+
+
+def test_the_reference_is_read_with_the_types_of_the_audited_table(run):
+    TABLE.assign(code=["007", "1", "2", "3"] * (N // 4)).to_csv("test.csv", index=False)
+    TABLE.assign(code=[7, 1, 2, 3] * (N // 4)).drop(columns=["p", "income"]).to_csv("old.csv", index=False)
+    options = ("--reference", "old.csv", "--only", "column_drift")
+    assert run("audit", "test.csv", *BASIC, *options)[0] in (0, 1)
+    report = read_report()
+    assert "column_drift/schema/types" not in {finding.id for finding in report.findings}
+    assert any("no labels: there is no column 'income'" in note for note in report.notes)
+    TABLE.assign(age="old").to_csv("old.csv", index=False)
+    status, _, err = run("audit", "test.csv", *BASIC, *options, "--force")
+    assert status == 2
+    assert "the reference data: the column 'age' has the value 'old'" in err
+    assert "says the audited data" in err
 
 
 def test_a_folder_with_other_files_is_written_by_force_only_and_they_stay(run, data):

@@ -1,4 +1,4 @@
-"""The command line: audit, compare, methods, reproduce, data and cite.
+"""The command line: audit, show, compare, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -36,8 +36,8 @@ __all__ = ["main"]
 
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
 _NEEDS_DATA: Final = (
-    "target", "model", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
-    "prediction_type", "threshold", "reference_group",
+    "target", "model", "predictions", "sensitive", "train", "reference", "weight", "id", "cluster", "drop", "types",
+    "positive", "prediction_type", "threshold", "reference_group",
 )  # fmt: skip
 
 
@@ -306,6 +306,8 @@ Examples:
       one column of scores per class
   aboveboard audit test.csv --target income --model model.skops --trust known --sensitive sex
       a model in a file, which runs in a process of its own
+  aboveboard audit june.csv --target income --predictions p --reference may.csv
+      has anything changed since May: columns, scores, labels?
   aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
       in a pipeline: only what is new or worse than in an earlier report fails
 
@@ -331,6 +333,8 @@ _OUT = "Output"
 @_option(_DATA, "--sensitive", metavar="COLUMN[:CUTS]", multiple=True, callback=_not_nothing,
          help="Groups to compare, such as sex or age:25,40,60; may be repeated.")  # fmt: skip
 @_option(_DATA, "--train", metavar="FILE", type=click.Path(path_type=Path), help="The training rows, with the target.")
+@_option(_DATA, "--reference", metavar="FILE", type=click.Path(path_type=Path),
+         help="Older rows, with or without the target and predictions: have the data changed?")  # fmt: skip
 @_option(_DATA, "--weight", metavar="COLUMN", callback=_not_nothing, help="Weights of the rows.")
 @_option(_DATA, "--id", metavar="COLUMN", callback=_not_nothing, help="Record ids: no feature, and never shown.")
 @_option(_DATA, "--cluster", metavar="COLUMN", callback=_not_nothing,
@@ -501,6 +505,11 @@ def _data_report(options: Options) -> "Report":
     types: Mapping[str, Any] = options.types
     train = None if options.train is None else read_table(options.train, what="the training data", types=types)
     table = read_table(options.data, types=types, like=train)
+    older = None
+    if options.reference is not None:
+        older = read_table(
+            options.reference, what="the reference data", types=types, like=table, like_what="the audited data"
+        )
     for name in types:
         if name not in table.frame.columns:
             raise missing_column(name, list(table.frame.columns), "[types] table of the config")
@@ -513,6 +522,7 @@ def _data_report(options: Options) -> "Report":
             prediction_type=options.prediction_type,
             sensitive_features=list(options.sensitive),
             train=None if train is None else train.frame,
+            reference=None if older is None else older.frame,
             task=options.task,
             positive=options.positive,
             threshold=options.threshold,
@@ -523,7 +533,8 @@ def _data_report(options: Options) -> "Report":
             reference_group=options.reference_group,
             **_common(options),
         )
-    read_notes = tuple(dict.fromkeys((*(train.notes if train else ()), *table.notes)))
+    tables = [part for part in (train, table, older) if part is not None]
+    read_notes = tuple(dict.fromkeys(note for part in tables for note in part.notes))
     return replace(report, notes=(*read_notes, *report.notes))
 
 
@@ -548,9 +559,16 @@ def _opened(options: Options) -> Any:
 
 def _print_report(report: "Report", options: Options) -> None:
     files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
-    if options.format == "json":
+    _print_in_format(report, options.format, files=files)
+    if options.format != "table":
+        for name, place in files.items():
+            _complain(f"{name}: {place}")
+
+
+def _print_in_format(report: "Report", format_: str, *, files: Mapping[str, str] | None = None) -> None:
+    if format_ == "json":
         _say_to_programs(report.to_json())
-    elif options.format == "table":
+    elif format_ == "table":
         from aboveboard.auditing.report import print_report
 
         with _console() as console:
@@ -558,10 +576,7 @@ def _print_report(report: "Report", options: Options) -> None:
     else:
         from aboveboard.core.report import renderers
 
-        _say_to_programs(renderers[options.format](report))
-    if options.format != "table":
-        for name, place in files.items():
-            _complain(f"{name}: {place}")
+        _say_to_programs(renderers[format_](report))
 
 
 def _say_to_programs(text: str) -> None:
@@ -594,7 +609,19 @@ def _why_it_fails(verdict: gate.Verdict, fail_on: str, *, strict: bool) -> str:
     return f"Exit status 1 (--fail-on {fail_on}{', --strict' if strict else ''}): {shown}."
 
 
-# --- aboveboard compare -----------------------------------------------------------------------------------------------
+# --- aboveboard show, compare -----------------------------------------------------------------------------------------
+
+
+@main.command(cls=_SectionCommand, short_help="Print a report again, in any format.")
+@click.argument("report", type=click.Path(path_type=Path))
+@_option(_OUT, "--format", "format_", type=click.Choice([*FORMATS, "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+def show(report: Path, format_: str) -> None:
+    """Print the report.json that an audit wrote, as the audit would print it; nothing is audited again."""
+    from aboveboard.core.report import Report
+
+    _print_in_format(Report.from_json(report), format_)
+
 
 _COMPARE_EPILOG = """
 Examples:

@@ -136,7 +136,7 @@ class Options:
 
     Parameters
     ----------
-    data, train, baseline : Path, optional
+    data, train, reference, baseline : Path, optional
     target, prediction_type, positive, threshold, weight, id, cluster, task, effort, jobs, seed, min_cell :
         As the parameters of `aboveboard.audit` (weight, id and cluster are column names).
     predictions, sensitive, drop, only, skip : tuple of str
@@ -174,6 +174,7 @@ class Options:
     model_memory: float = field(default=DEFAULT_MEMORY, metadata=_read_by(_number))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
+    reference: Path | None = field(default=None, metadata=_read_by(_path))
     task: Literal["auto", "binary", "multiclass", "regression"] = field(
         default="auto", metadata=_read_by(_one_of(*TASKS))
     )
