@@ -485,7 +485,7 @@ def _network(random_state: int) -> Table:
             new = [np.sqrt(v) * draw.standard_normal((2000, d)) for v in (2.0, 0.5)]
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", ConvergenceWarning)
-                net = MLPRegressor((width,), alpha=1e-3, max_iter=150, random_state=seed).fit(X, y)
+                net = MLPRegressor(hidden_layer_sizes=(width,), alpha=1e-3, max_iter=150, random_state=seed).fit(X, y)
             errors.append([np.mean((net.predict(part) - part @ w) ** 2) for part in new])
         mean = np.mean(errors, axis=0)
         rows.append((width, float(mean[0]), float(mean[1]), float(abs(mean[0] - mean[1]))))
