@@ -9,12 +9,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import types
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -362,6 +364,120 @@ def test_a_model_that_fails_is_status_3_and_nothing_is_written(run, data, check)
     assert (status, out) == (3, "")
     assert "Error: The model ran out of memory." in err
     assert not Path("aboveboard-report").exists()
+
+
+# --- models that are no Python objects ----------------------------------------------------------------------------
+
+SCORING = """
+import os, sys, time
+def score(rows): return (rows["age"] / 100).clip(0, 1)
+def dies(rows): os._exit(1)
+def hangs(rows): time.sleep(600)
+def prints(rows):
+    print("\\x1b[31mnoise")
+    return score(rows)
+def forgets(rows): return [float("nan")] * len(rows)
+"""
+
+
+@pytest.fixture
+def scoring(tmp_path):
+    (tmp_path / "own_scoring.py").write_text(SCORING, encoding="utf-8")
+    return ("--target", "income", "--positive", ">50K", "--drop", "p")
+
+
+def test_a_model_is_asked_instead_of_reading_predictions(run, data, scoring):
+    TABLE[:300].to_csv("train.csv", index=False)
+    options = (
+        *scoring,
+        "--sensitive",
+        "sex",
+        "--train",
+        "train.csv",
+        "--effort",
+        "quick",
+        "--only",
+        "performance,model",
+    )
+    status, out, _ = run("audit", data, *options, "--model", "own_scoring:prints", "--format", "json")
+    assert status in (0, 1)
+    report = json.loads(out)
+    assert report["subject"]["model"] == "function"
+    assert report["subject"]["model_source"] == {
+        "format": "function", "name": "own_scoring:prints", "sha256": None, "trusted_types": [], "versions": {},
+    }  # fmt: skip
+    assert report["subject"]["training_rows"] == 300
+    assert {"model_determinism", "model_inputs", "model_outputs"} <= {f["check"] for f in report["findings"]}
+    assert [f["id"] for f in report["not_run"] if f["status"] == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("dies", (), "Error: The model crashed: its process ended with status 1."),
+        ("forgets", (), "Error: The model gave 400 answers that are not finite."),
+        ("score", ("--model-memory", "0.01"), "than the 0.01 GiB that it may."),
+        ("score", ("--model-timeout", "0.0001"), "Error: The model took longer than 0.0001 seconds."),
+    ],
+)
+def test_a_model_that_misbehaves_is_status_3_and_nothing_is_written(run, data, scoring, name, options, message):
+    status, out, err = run("audit", data, *scoring, *FAST, "--model", f"own_scoring:{name}", *options)
+    assert (status, out) == (3, "")
+    assert message in err
+    assert not Path("aboveboard-report").exists()
+
+
+def test_a_model_that_needs_trust_is_status_2_with_the_flag_that_would_give_it(run_whole, data, scoring):
+    import joblib
+    import skops.io
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    features = ["age", "hours"]
+    fitted = HistGradientBoostingClassifier(max_iter=3).fit(TABLE[features], TABLE["income"])
+    skops.io.dump(fitted, "model.skops")
+    joblib.dump(fitted, "model.joblib")
+    for file, flag in (("model.skops", "--trust known"), ("model.joblib", "--trust-pickle")):
+        status, out, err = run_whole("audit", data, *scoring, *FAST, "--model", file)
+        assert (status, out) == (2, "")
+        assert flag in err
+        status, _, err = run_whole("audit", data, *scoring, *FAST, "--model", file, *flag.split())
+        assert status == 0
+        assert ("which runs whatever code" in err) == (flag == "--trust-pickle")
+        report = Report.from_json("aboveboard-report/report.json")
+        assert [feature["name"] for feature in report.subject["features"]] == features
+        trusted = report.subject["model_source"]["trusted_types"]
+        assert bool(trusted) == (file == "model.skops")
+        page = report.to_html()
+        assert f"{file} (" in page
+        assert all(name in page for name in trusted)
+
+
+def test_a_config_names_a_model_file_and_vouches_for_nothing(run, data, scoring):
+    for text, message in (
+        ("model = 'own_scoring:score'", "code to run is named on the command line only"),
+        ("model = 'model.skops'\ntrust = 'known'", "a file must not vouch for another"),
+        ("model = 'model.skops'\ntrust-type = ['os.system']", "a file must not vouch for another"),
+        ("model = 'model.pkl'\ntrust-pickle = true", "a file must not vouch for another"),
+        ("model = 'model.skops'", "there is no model file 'model.skops'"),
+    ):
+        Path("audit.toml").write_text(text, encoding="utf-8")
+        status, out, err = run("audit", data, *scoring, *FAST, "--config", "audit.toml")
+        assert (status, out) == (2, "")
+        assert message in err
+
+
+def test_ctrl_c_while_the_model_is_asked_ends_its_process_too(data, scoring, tmp_path):
+    command = [sys.executable, "-m", "aboveboard", "audit", data, *scoring, "--model", "own_scoring:hangs"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as started:
+        parent = psutil.Process(started.pid)
+        while not (below := parent.children(recursive=True)):
+            assert started.poll() is None
+            time.sleep(0.05)
+        time.sleep(3)  # by now it hangs, or still reads; it is ended either way
+        started.send_signal(signal.SIGINT)
+        assert started.wait(60) == 130
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert alive == []
 
 
 def breaks(subject, *, random_state, effort):

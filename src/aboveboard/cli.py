@@ -26,6 +26,7 @@ from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from rich.console import Console
 
     from aboveboard.core.catalogue import Method
@@ -350,6 +351,8 @@ _OUT = "Output"
          help="Trust this type in a skops file; may be repeated.")  # fmt: skip
 @_option(_MODEL, "--trust-pickle", is_flag=True, default=None,
          help="Unpickle .pkl or .joblib, which runs whatever code the file names.")  # fmt: skip
+@_option(_MODEL, "--model-classes", metavar="LABELS", multiple=True, callback=_listed,
+         help="Labels for the codes 0, 1, ... of a model that has none, split by commas.")  # fmt: skip
 @_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
          help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
@@ -513,7 +516,7 @@ def _data_report(options: Options) -> "Report":
     for name in types:
         if name not in table.frame.columns:
             raise missing_column(name, list(table.frame.columns), "[types] table of the config")
-    with contextlib.nullcontext() if options.model is None else _opened(options) as model:
+    with contextlib.nullcontext() if options.model is None else _opened(options, table.frame) as model:
         report = run_audit(
             model,
             table.frame,
@@ -542,7 +545,7 @@ def _predictions(options: Options) -> str | list[str] | None:
     return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
 
 
-def _opened(options: Options) -> Any:
+def _opened(options: Options, frame: "DataFrame") -> Any:
     """Open the model that --model names; the process that runs it ends with the context."""
     from aboveboard.auditing.models import open_model
 
@@ -552,9 +555,19 @@ def _opened(options: Options) -> Any:
         trust=options.trust,
         trust_types=options.trust_type,
         trust_pickle=options.trust_pickle,
+        classes=_labels_like(options, frame),
         timeout=options.model_timeout,
         memory=options.model_memory,
     )
+
+
+def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:
+    """Return the labels of --model-classes as the target has them: numbers or true and false where it holds such."""
+    from aboveboard.auditing.frames import plain_label
+
+    values = frame[options.target].dropna().unique() if options.target in frame.columns else ()
+    known = {plain_label(value): value for value in values}
+    return [known.get(label, label) for label in options.model_classes]
 
 
 def _print_report(report: "Report", options: Options) -> None:

@@ -15,6 +15,7 @@ from aboveboard.core.errors import InputError
 FULL = """
 data = "test.csv"
 model = "models/model.skops"
+model-classes = ["no", 1]
 model-timeout = 60
 model-memory = 0.5
 target = "income"
@@ -73,7 +74,8 @@ def config(folder, text):
 def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_path):
     options = read_config(config(tmp_path, FULL))
     assert options == Options(
-        data=tmp_path / "test.csv", model=str(tmp_path / "models" / "model.skops"), model_timeout=60, model_memory=0.5,
+        data=tmp_path / "test.csv", model=str(tmp_path / "models" / "model.skops"), model_classes=("no", "1"),
+        model_timeout=60, model_memory=0.5,
         target="income", predictions=("p",), prediction_type="score",
         sensitive=("sex", "age:25,40,60"), train=tmp_path / ".." / "train.csv",
         reference=tmp_path / ".." / "old.csv", task="binary", positive="1",

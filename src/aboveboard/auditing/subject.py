@@ -698,6 +698,9 @@ def _target(
             f"the target {observed.name} has the value {unknown!r}, which "
             + ("is no label" if own is None else "the model does not know"),
             expected=f"one of {', '.join(repr(plain_label(v)) for v in classes)}",
+            remedy="If these are codes, name their labels in order: classes=[...], --model-classes"
+            if source_of(model) is not None and classes == list(range(len(classes)))
+            else "",
         )
     if task == "binary":
         if len(classes) != 2:
