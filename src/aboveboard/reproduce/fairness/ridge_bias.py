@@ -114,7 +114,7 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
             Criterion(
                 "growth-diagonal",
                 "With covariances that commute, time grows at most like the columns to the power 1.3",
-                {"10,000 to 1,000,000 columns": growth["diagonal"]},
+                {"100,000 to 1,000,000 columns": growth["diagonal"]},
                 "max",
                 "<=",
                 1.3,
@@ -153,8 +153,8 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
         tables += (real_table, _network(random_state))
         notes += [
             "No other library predicts group errors; the peer is the simulation itself. Where covariances commute, the "
-            "theory needs vectors only; where they do not, each of its steps inverts a matrix, as a fit does, and the "
-            "advantage is the number of repeats and of rows.",
+            "theory needs vectors only. Where they do not, each of its ten steps or so inverts a matrix of the columns, as "
+            "a fit does, and it is a few times faster than 20 fits, not a thousand times.",
             "The network is scikit-learn's MLPRegressor with one hidden layer. The theory speaks of models in their "
             "linear regime, so that only the direction is compared: whether the gap persists as the width grows.",
         ]
@@ -294,7 +294,7 @@ def _speed(random_state: int) -> tuple[dict[str, float], dict[str, float], Figur
         ours = _seconds(partial(group_risk, **common))
         theirs = _seconds(partial(simulate_group_risk, **common, n_repeats=_REPEATS, random_state=random_state), 1)
         ratios[label] = theirs / ours
-    sizes: dict[str, tuple[int, ...]] = {"diagonal": (10_000, 100_000, 1_000_000), "dense": (200, 400, 800, 1600)}
+    sizes: dict[str, tuple[int, ...]] = {"diagonal": (100_000, 300_000, 1_000_000), "dense": (200, 400, 800, 1600)}
     growth, series = {}, []
     for label, columns in sizes.items():
         seconds = []
