@@ -11,8 +11,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, is_address, is_function
-from aboveboard.auditing.suites import EFFORTS, Effort
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, ENDPOINT_FORMATS, is_address, is_function
+from aboveboard.auditing.suites import EFFORTS, SUITES, Effort
 from aboveboard.core.errors import InputError
 
 __all__ = ["FAIL_ON", "FORMATS", "KINDS", "TASKS", "Options", "read_config"]
@@ -81,6 +81,10 @@ def _number(name: str, value: Any, _: Path) -> float:
     return value
 
 
+def _text_or_number(name: str, value: Any, folder: Path) -> str | float:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(name, value, folder)
+
+
 def _one_of(*allowed: str) -> Callable[[str, Any, Path], str]:
     def read(name: str, value: Any, _: Path) -> str:
         if value not in allowed:
@@ -109,7 +113,8 @@ def _source(name: str, value: Any, folder: Path) -> str:
 def _command_line_only(name: str, _: Any, __: Path) -> Any:
     raise InputError(
         f"{name.replace('_', '-')!r} stands in the config",
-        expected=f"--{name.replace('_', '-')} on the command line: a file must not vouch for another",
+        expected=f"--{name.replace('_', '-')} on the command line: a file must not vouch for another, nor say who gets "
+        "a secret",
     )
 
 
@@ -143,6 +148,12 @@ class Options:
     Parameters
     ----------
     data, train, reference, baseline : Path, optional
+    suite : str
+        Which suite of checks; the options from `target` to `reference_group` belong to the tabular one.
+    columns : dict of str to tuple of str
+        For the other suites: the columns that have a role.
+    settings : dict of str to str or float
+        For the other suites: how the data are to be read.
     target, prediction_type, positive, threshold, weight, id, cluster, task, effort, jobs, seed, min_cell :
         As the parameters of `aboveboard.audit` (weight, id and cluster are column names).
     predictions, sensitive, drop, only, skip : tuple of str
@@ -154,6 +165,9 @@ class Options:
         Labels for the codes of a model that has none of its own.
     model_timeout, model_memory : float
         Seconds and GiB that the model may take.
+    auth_env, auth_header, endpoint_format, max_queries, batch_rows, concurrency, ca_file :
+        For a model behind an address, as `aboveboard.auditing.models.endpoint.Endpoint` takes them (endpoint_format is
+        its `format`); auth_env from the command line only.
     reference_group : dict of str to str
     limits : dict of str to float
     types : dict of str to {"number", "category", "text", "boolean", "datetime"}
@@ -169,6 +183,9 @@ class Options:
     """
 
     data: Path | None = field(default=None, metadata=_read_by(_path))
+    suite: str = field(default="tabular", metadata=_read_by(_one_of(*(suite.name for suite in SUITES))))
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict, metadata=_read_by(_table_of(_texts)))
+    settings: dict[str, str | float] = field(default_factory=dict, metadata=_read_by(_table_of(_text_or_number)))
     target: str | None = field(default=None, metadata=_read_by(_text))
     predictions: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     prediction_type: Literal["score", "label"] | None = field(
@@ -181,6 +198,13 @@ class Options:
     model_classes: tuple[str, ...] = field(default=(), metadata=_read_by(_labels))
     model_timeout: float = field(default=DEFAULT_TIMEOUT, metadata=_read_by(_number))
     model_memory: float = field(default=DEFAULT_MEMORY, metadata=_read_by(_number))
+    auth_env: str | None = field(default=None, metadata=_read_by(_command_line_only))
+    auth_header: str | None = field(default=None, metadata=_read_by(_text))
+    endpoint_format: str | None = field(default=None, metadata=_read_by(_one_of(*ENDPOINT_FORMATS)))
+    max_queries: int | None = field(default=None, metadata=_read_by(_whole))
+    batch_rows: int | None = field(default=None, metadata=_read_by(_whole))
+    concurrency: int | None = field(default=None, metadata=_read_by(_whole))
+    ca_file: Path | None = field(default=None, metadata=_read_by(_path))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
     reference: Path | None = field(default=None, metadata=_read_by(_path))
@@ -213,11 +237,11 @@ class Options:
     def merged(self, given: Mapping[str, Any]) -> "Options":
         """Return these options under those that were `given` on the command line.
 
-        What was not given (None, or empty) leaves an option as it is. A list replaces the list of the config; limits
-        and reference groups are joined, entry by entry.
+        What was not given (None, or empty) leaves an option as it is. A list replaces the list of the config; limits,
+        reference groups, columns and settings are joined, entry by entry.
         """
         changes = {name: value for name, value in given.items() if value is not None and value not in ((), {})}
-        for name in ("limits", "reference_group"):
+        for name in ("limits", "reference_group", "columns", "settings"):
             if name in changes:
                 changes[name] = {**getattr(self, name), **changes[name]}
         return replace(self, **changes)
