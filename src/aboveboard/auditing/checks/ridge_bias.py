@@ -86,7 +86,7 @@ def _finding(subject: Subject, name: str, X: Floats, y: Floats, seed: int, resam
     rows = np.flatnonzero(kept)
     if np.ptp(y[rows]) == 0:
         return unanswered(f"{name}: the target is constant in the groups that have enough rows.", small)
-    groups = subject.sensitive[name].astype(object).to_numpy()[rows]
+    groups = subject.sensitive[name].iloc[rows]
     planned = 1.0 if subject.train is None else len(subject.train.y) / len(subject)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # columns that vary in no kept row; too few rows were ruled out
@@ -114,16 +114,17 @@ def _finding(subject: Subject, name: str, X: Floats, y: Floats, seed: int, resam
 def _usable_groups(subject: Subject, name: str, d: int) -> tuple[NDArray[np.bool_], list[str], str]:
     """Return which rows lie in groups with enough rows, these groups, and a sentence on the others."""
     least = max(subject.limits["ridge_bias.min_rows"].value, _ROWS_PER_COLUMN * d)
-    column = subject.sensitive[name]
+    column = subject.sensitive[name].cat
+    names = [str(group) for group in column.categories]
+    codes = column.codes.to_numpy()
     heavy = np.ones(len(subject), dtype=bool) if subject.weight is None else subject.weight > 0
-    counts = column[heavy].value_counts()
-    enough = [str(group) for group, count in counts.items() if count >= least and not str(group).startswith(MISSING)][
-        :_MOST_GROUPS
-    ]
-    others = [str(group) for group in counts.index if str(group) not in enough and counts[group] > 0]
+    counts = np.bincount(codes[heavy], minlength=len(names))
+    order = np.argsort(-counts, kind="stable")
+    enough = [g for g in order if counts[g] >= least and not names[g].startswith(MISSING)][:_MOST_GROUPS]
+    others = [names[g] for g in order if g not in enough and counts[g] > 0]
     shown = ", ".join(sorted(others)[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
     small = f"Left out, with fewer than {least:g} rows or beyond the {_MOST_GROUPS} largest: {shown}." if others else ""
-    return column.isin(enough).to_numpy() & heavy, enough, small
+    return np.isin(codes, enough) & heavy, [names[g] for g in enough], small
 
 
 def _encoded(subject: Subject) -> Floats:
