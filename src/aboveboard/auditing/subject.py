@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from aboveboard.auditing.columns import value_hashes
 from aboveboard.auditing.frames import (
     MISSING,
     column_kind,
@@ -24,6 +25,7 @@ from aboveboard.auditing.frames import (
 )
 from aboveboard.auditing.limits import Limits
 from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels
+from aboveboard.auditing.summaries import SAMPLE, Units, sample_positions
 from aboveboard.core.errors import InputError
 
 __all__ = ["Subject", "Training", "make_subject"]
@@ -68,7 +70,8 @@ class Subject:
     weight : ndarray of shape (n,) or None
         Not negative, not all zero.
     cluster : ndarray of shape (n,) or None
-        Whole numbers; rows of one number belong together, and intervals resample clusters.
+        Whole numbers; rows of one number belong together, and intervals resample clusters. A hash of the cluster's
+        name, so that a cluster has the same number in every part of the data.
     ids : Series or None
         Record ids; never shown.
     model : FittedModel or None
@@ -83,6 +86,8 @@ class Subject:
     n_jobs : int or None
     notes : tuple of str
         What the reader should know about how the data were read.
+    offset : int
+        Position of the first row, where the subject is a part of a larger one.
     """
 
     X: pd.DataFrame
@@ -104,6 +109,7 @@ class Subject:
     min_cell: int = 10
     n_jobs: int | None = None
     notes: tuple[str, ...] = ()
+    offset: int = 0
 
     def __len__(self) -> int:
         return len(self.y)
@@ -127,6 +133,16 @@ class Subject:
     def kinds(self) -> dict[str, str]:
         """What each feature column holds: number, boolean, category, datetime or text."""
         return {str(name): column_kind(self.X[name]) for name in self.X.columns}
+
+    @cached_property
+    def row_sample(self) -> "Subject":
+        """At most 200,000 rows, drawn at random whatever the seed; all of them where there are no more."""
+        return self.take(sample_positions(len(self))) if len(self) > SAMPLE else self
+
+    @cached_property
+    def units(self) -> Units:
+        """What was drawn from the population: rows, or clusters of rows."""
+        return Units.of(len(self), self.cluster)
 
     def take(self, rows: np.ndarray) -> "Subject":
         """Return the subject with only `rows` (positions)."""
@@ -370,7 +386,7 @@ def _cluster_codes(series: "pd.Series[Any]") -> np.ndarray:
     codes = pd.factorize(series)[0]
     if codes.max() == 0:
         raise InputError("the cluster column has one value only", expected="two clusters or more")
-    return codes
+    return value_hashes(series)
 
 
 def _sensitive(given: Any, table: _Columns) -> pd.DataFrame:
