@@ -93,7 +93,7 @@ def summarise(part: Subject, layout: None) -> MissingnessSums:  # noqa: ARG001
     masks = {str(name): part.X[name].isna().to_numpy() for name in part.X.columns}
     rows = {name: np.flatnonzero(mask) for name, mask in masks.items() if mask.any()}
     groups, missing = {}, {}
-    for attribute in map(str, part.sensitive.columns):
+    for attribute in layout:
         groups[attribute] = _group_cells(part, attribute, slice(None))
         for feature, picked in rows.items():
             missing[attribute, feature] = _group_cells(part, attribute, picked)
@@ -137,7 +137,7 @@ def _labelled(cells: GroupCells, label: int, factor: float) -> GroupCells:
     if cells.clusters is not None:
         place = sparse.csr_matrix((np.full(n, factor), (np.arange(n), 2 * np.arange(n) + label)), shape=(n, 2 * n))
         clusters = ClusterCells((cells.clusters.matrix @ place).tocsr(), cells.clusters.ids)
-    return GroupCells(*sums, clusters)
+    return GroupCells(sums[0], sums[1], sums[2], clusters)
 
 
 def _attribute_finding(subject: Subject, attribute: str, sums: MissingnessSums) -> Finding:
