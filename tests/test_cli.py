@@ -474,6 +474,35 @@ def test_with_a_baseline_only_what_is_new_or_worse_counts(run, data, check):
     assert run("audit", data, *BASIC, *FAST, "--baseline", "old/report.json", "--fail-on", "warn")[0] == 1
 
 
+@pytest.mark.parametrize(("name", "begins"), [("table", "New"), ("json", "{"), ("markdown", "## "), ("html", "<!DOC")])
+def test_two_reports_are_compared_in_each_format(run, data, check, name, begins):
+    check(finds("warn"))
+    run("audit", data, *BASIC, *FAST, "--out", "old")
+    check(finds("warn", "fail"))
+    run("audit", data, *BASIC, *FAST, "--out", "new")
+    status, out, err = run("compare", "old/report.json", "new/report.json", "--format", name)
+    assert status == 1
+    assert out.startswith(begins)
+    assert "Exit status 1 (--fail-on fail): model_outputs/fail." in err
+    status, out, err = run("compare", "new/report.json", "old/report.json", "--fail-on", "note", "--format", name)
+    assert (status, err) == (0, "")
+    assert run("compare", "old/report.json", "old/report.json", "--strict")[0] == 0
+
+
+def test_what_cannot_be_compared_is_status_2(run, data):
+    run("audit", data, *BASIC, *FAST, "--out", "old")
+    status, _, err = run("compare", "old/report.json", data)
+    assert status == 2
+    assert err.startswith("Error: the newer report: this is not an aboveboard report")
+    assert run("compare", "old/report.json")[0] == 2
+    other = json.loads(Path("old/report.json").read_text(encoding="utf-8"))
+    other["subject"]["task"] = "regression"
+    Path("other.json").write_text(json.dumps(other), encoding="utf-8")
+    status, _, err = run("compare", "old/report.json", "other.json")
+    assert status == 2
+    assert "Expected two reports on the same question." in err
+
+
 def test_a_baseline_that_is_no_report_is_refused_before_any_work(run, data):
     Path("old.json").write_text("{}", encoding="utf-8")
     for name in ("old.json", "none.json", "."):
@@ -533,13 +562,20 @@ def test_a_mistake_in_the_config_is_status_2(run, data, text, message):
 
 REFUSED = [
     ((), "no --target was given"),
-    (("--target", "income"), "no --predictions was given"),
+    (("--target", "income"), "neither --model nor --predictions was given"),
     (("--target", "incme", "--predictions", "p"), "Did you mean 'income'"),
     ((*BASIC, "--sensitive", "sec"), "no column 'sec' for the sensitive column"),
     ((*BASIC, "--weight", "wieght"), "no column 'wieght' for the weights"),
     (("--target", "income", "--predictions", "hours"), "outside [0, 1]"),
     (("--target", "hours", "--predictions", "sex"), "not numbers"),
-    ((*BASIC, "--model", "m.skops"), "a later release"),
+    ((*BASIC, "--model", "m.skops"), "both --model and --predictions were given"),
+    (("--target", "income", "--model", "m.skops"), "there is no model file 'm.skops'"),
+    (("--target", "income", "--model", "test.csv"), "of no known format"),
+    (("--target", "income", "--model", "."), "is a folder"),
+    (("--target", "income", "--model", "gone:predict"), "there is no module 'gone'"),
+    ((*BASIC, "--trust", "known"), "no --model was given"),
+    ((*BASIC, "--trust", "all"), "'known'"),
+    ((*BASIC, "--trust-type", ""), "must not be empty"),
     ((*BASIC, "--threshold", "2"), "threshold is 2.0"),
     ((*BASIC, "--limit", "x"), "CHECK=VALUE"),
     ((*BASIC, "--limit", "group_fairness.selection_rate=x"), "is no number"),

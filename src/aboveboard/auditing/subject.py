@@ -24,7 +24,7 @@ from aboveboard.auditing.frames import (
     to_series,
 )
 from aboveboard.auditing.limits import Limits
-from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels
+from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels, source_of
 from aboveboard.auditing.summaries import SAMPLE, Units, sample_positions
 from aboveboard.core.errors import InputError
 
@@ -162,6 +162,7 @@ class Subject:
 
     def describe(self) -> dict[str, Any]:
         """Return what was audited, for the report: shapes, names and a fingerprint, never rows."""
+        source = None if self.model is None else source_of(self.model.model)
         return {
             "task": self.task,
             "target": self.target,
@@ -169,7 +170,8 @@ class Subject:
             "positive": self.positive,
             "rows": len(self),
             "training_rows": None if self.train is None else len(self.train.y),
-            "model": "predictions given" if self.model is None else type(self.model.model).__name__,
+            "model": self._model_name(),
+            "model_source": None if source is None else source.to_dict(),
             "prediction_type": "value" if self.task == "regression" else "label" if self.score is None else "score",
             "threshold": self.threshold,
             "features": [{"name": name, "kind": kind} for name, kind in self.kinds.items()],
@@ -183,6 +185,12 @@ class Subject:
             "min_cell": self.min_cell,
             "data_sha256": self._fingerprint(),
         }
+
+    def _model_name(self) -> str:
+        if self.model is None:
+            return "predictions given"
+        source = source_of(self.model.model)
+        return type(self.model.model).__name__ if source is None else source.model
 
     def _fingerprint(self) -> str:
         """Return the sha256 of features, target, predictions and groups, whatever container they came in."""
@@ -262,6 +270,8 @@ def make_subject(
         prediction, score, threshold = _given(predicted, prediction_type, kind, classes, threshold, notes)
     else:
         _refuse_unfit(model, kind)
+        source = source_of(model)
+        notes.extend(() if source is None else source.notes)
         fitted = FittedModel(model, columns, as_array, kind, classes, threshold)
         answers = fitted.answer(features)
         prediction, score = answers.prediction, answers.score

@@ -84,11 +84,12 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     return judge(subject, summarise(subject, layout(subject)), random_state=random_state, effort=effort)
 
 
-def layout(subject: Subject) -> None:
-    """There is nothing to settle: groups and columns are known."""
+def layout(subject: Subject) -> tuple[str, ...]:
+    """Return the sensitive columns, by whose groups all parts are counted."""
+    return tuple(map(str, subject.sensitive.columns))
 
 
-def summarise(part: Subject, layout: None) -> MissingnessSums:  # noqa: ARG001
+def summarise(part: Subject, layout: tuple[str, ...]) -> MissingnessSums:
     """Sum over the rows of a part. O(n) time for each feature with missing values and each attribute."""
     masks = {str(name): part.X[name].isna().to_numpy() for name in part.X.columns}
     rows = {name: np.flatnonzero(mask) for name, mask in masks.items() if mask.any()}
