@@ -9,10 +9,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from importlib import metadata
 from typing import Any, Final, Literal
 
 import aboveboard
+from aboveboard.auditing.parquet import is_source
+from aboveboard.auditing.streaming import StreamedSubject, StreamedTable, read_or_stream, stream_subject
 from aboveboard.auditing.subject import PredictionType, Subject, Task, make_subject
 from aboveboard.auditing.suites import EFFORTS, CheckSpec, Effort, select
 from aboveboard.core.errors import InputError, ModelError
@@ -59,6 +62,7 @@ def audit(
     n_jobs: int | None = None,
     random_state: int = 0,
     show_progress: bool | None = None,
+    stream: bool | None = None,
 ) -> Report:
     """Audit a model, or predictions that it made, on data with known answers.
 
@@ -66,8 +70,10 @@ def audit(
     ----------
     model : fitted estimator, callable or None
         A callable takes a data frame and returns probabilities (numbers for regression). None: give `predictions`.
-    X : data frame or array of shape (n, d)
+    X : data frame or array of shape (n, d), path, or pyarrow.dataset.Dataset
         pandas, Polars, PyArrow or NumPy. The model gets the columns it was fitted on, else all but those named below.
+        Or the path of a file, of a folder of Parquet files, or a data set of PyArrow made of such files: then every
+        other argument names a column.
     y : str or one value per row
         The target: the name of a column of `X`, or the values.
     sensitive_features : list of str, dict, Series or data frame, optional
@@ -101,11 +107,15 @@ def audit(
     min_cell : int
         No figure is shown that describes fewer people than this.
     n_jobs : int, optional
-        As in joblib: how many checks run at once.
+        As in joblib: how many checks run at once, and how many processes read data that are streamed (under
+        ``joblib.parallel_config(backend="dask")``, other machines).
     random_state : int
         Same seed and inputs, same report.
     show_progress : bool, optional
         Default: only on a terminal.
+    stream : bool, optional
+        Read Parquet files part by part and never hold all rows. Default: where they would not fit into the memory that
+        is left.
 
     Returns
     -------
@@ -143,9 +153,13 @@ def audit(
     checks = select(_names(only), _names(skip))
     accepted = _acceptances(accept)
     begun = datetime.now(UTC)
-    subject = make_subject(
+    table, read_notes = _table(X, stream)
+    read: Callable[..., Subject] = make_subject
+    if isinstance(table, StreamedTable):
+        read = partial(stream_subject, show_progress=show_progress)
+    subject = read(
         model,
-        X,
+        table,
         y,
         sensitive_features=sensitive_features,
         train=train,
@@ -164,7 +178,7 @@ def audit(
         n_jobs=n_jobs,
     )
     return run_checks(
-        subject,
+        replace(subject, notes=(*read_notes, *subject.notes)),
         checks,
         effort=effort,
         random_state=random_state,
@@ -172,6 +186,21 @@ def audit(
         begun=begun,
         show_progress=show_progress,
     )
+
+
+def _table(X: Any, stream: bool | None) -> tuple[Any, tuple[str, ...]]:
+    """Return what to audit, a table or files that are to be streamed, and notes on how it was read."""
+    if isinstance(X, StreamedTable):
+        return X, X.source.notes
+    if is_source(X):
+        read = read_or_stream(X, stream=stream)
+        return (read, read.source.notes) if isinstance(read, StreamedTable) else (read.frame, read.notes)
+    if stream:
+        raise InputError(
+            f"stream is set and X is a {type(X).__name__}",
+            expected="the path of a Parquet file or of a folder of them, or a data set of PyArrow",
+        )
+    return X, ()
 
 
 def run_checks(
@@ -186,6 +215,8 @@ def run_checks(
 ) -> Report:
     """Run `checks` over `subject`; an interrupt keeps what has been found and marks the report incomplete."""
     begun = begun or datetime.now(UTC)
+    if isinstance(subject, StreamedSubject):
+        subject = _gathered(subject, checks, effort, random_state)
     ended: dict[str, _Result] = {}
     complete = True
     with progress(len(checks), enabled=show_progress) as bar:
@@ -209,7 +240,7 @@ def run_checks(
         not_run=tuple(f for f in findings if f.status not in ("ran", "inconclusive")),
         limits=tuple(limit.to_dict() for name, limit in subject.limits.items() if name.partition(".")[0] in used),
         accepted=tuple(entry | {"found": any(f.id == entry["id"] for f in findings)} for entry in accepted),
-        notes=(*subject.notes, *(note for result in results for note in result.notes)),
+        notes=(*subject.notes, *subject.group_notes(), *(note for result in results for note in result.notes)),
         environment=_environment(),
         seed=random_state,
         timing={
@@ -220,6 +251,22 @@ def run_checks(
         },
         complete=complete,
     )
+
+
+def _gathered(
+    subject: StreamedSubject, checks: Sequence[CheckSpec], effort: Effort, random_state: int
+) -> StreamedSubject:
+    """Go through the rows once for all checks that apply."""
+    layouts, samples, features = {}, {}, set()
+    for spec in checks:
+        if _lacking(subject, spec) or spec.streams == "no":
+            continue
+        if spec.streams == "sums":
+            layouts[spec.name] = _module(spec).layout(subject)
+            features |= {spec.name} if spec.looks_at_features else set()
+        else:
+            samples[spec.name] = (spec.sampled_rows(effort), _seed(random_state, spec.name), spec.looks_at_features)
+    return subject.gather(layouts, samples, frozenset(features))
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,15 +307,23 @@ def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: in
     lacking = _lacking(subject, spec)
     if lacking:
         return _Result(spec.name, [_silent(spec, "not_applicable", lacking)], (), 0.0)
+    streamed = isinstance(subject, StreamedSubject)
+    if streamed and spec.streams == "no":
+        reason = "The data were streamed, and this check has to see all rows at once."
+        return _Result(spec.name, [_silent(spec, "skipped", reason)], (), 0.0)
     start = time.monotonic()
     seed = _seed(random_state, spec.name)
-    cap = spec.rows(effort)
+    cap = spec.sampled_rows(effort) if streamed and spec.streams == "sample" else spec.rows(effort)
     notes: tuple[str, ...] = ()
-    if cap is not None and cap < len(subject):
+    check: Callable[..., list[Finding]] = _module(spec).check
+    if isinstance(subject, StreamedSubject) and spec.streams == "sums":
+        check = partial(_module(spec).judge, sums=subject.sums(spec.name))
+    elif isinstance(subject, StreamedSubject) and cap is not None and cap >= len(subject):
+        subject = subject.sample(cap, seed)
+    elif cap is not None and cap < len(subject):
         notes = (f"{spec.title}: {cap:,} of {len(subject):,} rows, drawn at random (effort {effort}).",)
         subject = subject.sample(cap, seed)
     try:
-        check: Callable[..., list[Finding]] = importlib.import_module(f"aboveboard.auditing.checks.{spec.name}").check
         findings = check(subject, random_state=seed, effort=effort)
         _refuse_malformed(findings, spec)
     except (KeyboardInterrupt, ModelError):
@@ -280,6 +335,10 @@ def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: in
         first = (str(error).strip().splitlines() or [""])[0][:300]
         findings = [_silent(spec, "error", f"The check raised {type(error).__name__}: {first}")]
     return _Result(spec.name, findings, notes, time.monotonic() - start)
+
+
+def _module(spec: CheckSpec) -> Any:
+    return importlib.import_module(f"aboveboard.auditing.checks.{spec.name}")
 
 
 def _refuse_malformed(findings: list[Finding], spec: CheckSpec) -> None:

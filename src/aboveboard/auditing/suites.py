@@ -9,12 +9,13 @@ from typing import Final, Literal
 
 from aboveboard.core.errors import InputError
 
-__all__ = ["AREAS", "EFFORTS", "TABULAR", "CheckSpec", "Cost", "Effort", "Need", "Task", "select"]
+__all__ = ["AREAS", "EFFORTS", "TABULAR", "CheckSpec", "Cost", "Effort", "Need", "Streams", "Task", "select"]
 
 Task = Literal["binary", "multiclass", "regression"]
 Effort = Literal["quick", "standard", "full"]
 Cost = Literal["light", "medium", "heavy"]
 Need = Literal["sensitive", "score", "model", "train"]
+Streams = Literal["sums", "sample", "no"]
 
 EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
@@ -27,6 +28,8 @@ AREAS: Final[dict[str, str]] = {
     "unlearning": "Forgetting",
 }
 """Areas of the report, with the title of each section, in order."""
+
+_STREAMED_ROWS: Final = 200_000
 
 _ALL: Final[frozenset[Task]] = frozenset({"binary", "multiclass", "regression"})
 
@@ -47,6 +50,11 @@ class CheckSpec:
     tasks : frozenset
     needs : frozenset of {"sensitive", "score", "model", "train"}
         What must be given for the check to apply.
+    streams : {"sums", "sample", "no"}
+        How it looks at data that do not fit into memory: at sums over all rows (its module then has ``layout``,
+        ``summarise`` and ``judge``, see `aboveboard.auditing.summaries`), at a sample, or not at all.
+    looks_at_features : bool
+        Whether it needs the features of the rows; a model needs them in any case.
     """
 
     name: str
@@ -57,10 +65,17 @@ class CheckSpec:
     row_cap: tuple[int | None, int | None, int | None] = (None, None, None)
     tasks: frozenset[Task] = _ALL
     needs: frozenset[Need] = frozenset()
+    streams: Streams = "sample"
+    looks_at_features: bool = True
 
     def rows(self, effort: Effort) -> int | None:
         """Return the row cap for `effort`."""
         return self.row_cap[EFFORTS.index(effort)]
+
+    def sampled_rows(self, effort: Effort) -> int:
+        """Return the row cap for `effort` where the data are streamed, and no check can look at all rows."""
+        cap = self.rows(effort)
+        return cap if cap is not None else max((cap for cap in self.row_cap if cap is not None), default=_STREAMED_ROWS)
 
 
 TABULAR: Final[tuple[CheckSpec, ...]] = (
@@ -70,6 +85,8 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         title="Performance",
         question="How good is the model, how sure is that, and does it beat a trivial answer?",
         cost="light",
+        streams="sums",
+        looks_at_features=False,
     ),
     CheckSpec(
         name="calibration",
@@ -79,6 +96,8 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         cost="light",
         tasks=frozenset({"binary", "multiclass"}),
         needs=frozenset({"score"}),
+        streams="sums",
+        looks_at_features=False,
     ),
     CheckSpec(
         name="group_fairness",
@@ -87,6 +106,8 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Is any group selected, missed or wronged more often than others?",
         cost="light",
         needs=frozenset({"sensitive"}),
+        streams="sums",
+        looks_at_features=False,
     ),
     CheckSpec(
         name="price_of_fairness",
@@ -97,6 +118,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         row_cap=(20_000, 200_000, None),
         tasks=frozenset({"binary"}),
         needs=frozenset({"sensitive", "score"}),
+        looks_at_features=False,
     ),
     CheckSpec(
         name="sensitive_proxies",
@@ -129,6 +151,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         title="Duplicate rows",
         question="Does the same row occur more than once, and with different answers?",
         cost="medium",
+        streams="no",
     ),
     CheckSpec(
         name="column_health",
@@ -144,6 +167,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Are values missing more often for some groups?",
         cost="light",
         needs=frozenset({"sensitive"}),
+        streams="sums",
     ),
     CheckSpec(
         name="model_determinism",
@@ -170,6 +194,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Are the model's probabilities probabilities, and do they agree with its labels?",
         cost="light",
         row_cap=(5_000, 50_000, None),
+        looks_at_features=False,
     ),
     CheckSpec(
         name="forgetting",

@@ -6,9 +6,8 @@ and sums of parts are added with ``+``; ``judge(subject, sums, ...)`` makes find
 ``check`` does the same with all rows as the one part, so that both ways give the same figures.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +21,7 @@ from aboveboard.core.finding import Interval
 if TYPE_CHECKING:
     from aboveboard.auditing.subject import Subject
 
-__all__ = ["SAMPLE", "Sums", "Units", "cell_rate", "effective_rows", "sample_positions", "total"]
+__all__ = ["SAMPLE", "Units", "cell_rate", "drawn_positions", "effective_rows", "sample_positions"]
 
 SAMPLE: Final = 200_000
 """How many rows are drawn at random for what cannot be told from sums: borders of bins, medians, pairs of classes."""
@@ -30,28 +29,19 @@ SAMPLE: Final = 200_000
 _SEED: Final = 20_240_601
 
 
-class Sums(Protocol):
-    """Sums over rows; those of two parts add up to those of both."""
-
-    def __add__(self, other: Self, /) -> Self: ...
-
-
-def total(parts: Sequence[Sums]) -> Any:
-    """Return the sum of the parts, in their order."""
-    whole: Any = parts[0]
-    for part in parts[1:]:
-        whole = whole + part
-    return whole
-
-
 def sample_positions(rows: int) -> NDArray[np.intp]:
     """Return the positions of the rows that are drawn, ascending: all of them where there are no more than `SAMPLE`.
 
     They depend on the number of rows alone.
     """
-    if rows <= SAMPLE:
+    return drawn_positions(rows, SAMPLE, _SEED)
+
+
+def drawn_positions(rows: int, n: int, seed: int) -> NDArray[np.intp]:
+    """Return `n` of the positions 0 to rows - 1, drawn without replacement, ascending; all where there are no more."""
+    if n >= rows:
         return np.arange(rows)
-    return np.sort(np.random.default_rng(_SEED).choice(rows, size=SAMPLE, replace=False))
+    return np.sort(np.random.default_rng(seed).choice(rows, size=n, replace=False))
 
 
 @dataclass(frozen=True)
