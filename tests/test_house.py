@@ -330,6 +330,7 @@ def _floor(part: str) -> int:
         MODEL_HOST: 2,
         "auditing": 4,
         "reproduce": 5,
+        "testing": 5,
         "cli": 6,
         "__main__": 7,
     }[part]
@@ -386,7 +387,7 @@ def test_the_command_line_starts_without_numpy_pandas_scikit_learn_or_pyarrow():
 
 def test_every_public_name_is_on_the_api_page():
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    for package in ("aboveboard", "aboveboard.core", "aboveboard.data", *_areas()):
+    for package in ("aboveboard", "aboveboard.core", "aboveboard.data", "aboveboard.testing", *_areas()):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("__") and name not in ("SUPPRESSED", "require"):
                 spellings = {f"~{package}.{name}\n", f"~aboveboard.{name}\n"}

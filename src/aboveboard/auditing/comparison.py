@@ -19,7 +19,17 @@ from aboveboard.core.errors import InputError
 from aboveboard.core.finding import Cell, Finding, Table, plain
 from aboveboard.core.report import Report
 
-__all__ = ["KINDS", "Change", "CheckChange", "Comparison", "Difference", "Measure", "compare"]
+__all__ = [
+    "KINDS",
+    "Change",
+    "CheckChange",
+    "Comparison",
+    "Difference",
+    "Estimate",
+    "Measure",
+    "compare",
+    "table_figures",
+]
 
 Kind = Literal["new", "worse", "better", "gone", "unchecked", "unchanged"]
 Writing = Literal["number", "percent", "points"]
@@ -404,7 +414,9 @@ def _attention(change: Change) -> tuple[int, float, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Estimate:
+class Estimate:
+    """A figure with its interval, where it has one, and the level of that."""
+
     value: float
     interval: tuple[float, float] | None
     level: float
@@ -422,7 +434,7 @@ class _Estimate:
 
 def _measures(changes: Iterable[Change], old: Report, new: Report, *, same_data: bool) -> tuple[Measure, ...]:
     """Return the figures that both reports give, with what can be said about chance."""
-    distinct: dict[tuple[str, str, _Estimate, _Estimate], str] = {}  # several findings of a check may show one figure
+    distinct: dict[tuple[str, str, Estimate, Estimate], str] = {}  # several findings of a check may show one figure
     for change in changes:
         if change.old is not None and change.new is not None:
             same_unit = writing(change.old, old) == writing(change.new, new)
@@ -452,7 +464,7 @@ def _measures(changes: Iterable[Change], old: Report, new: Report, *, same_data:
 _CHANCES: Final[tuple[Chance, ...]] = get_args(Chance)
 
 
-def _scores(then: _Estimate, now: _Estimate) -> tuple[float, float]:
+def _scores(then: Estimate, now: Estimate) -> tuple[float, float]:
     """Return the distance in standard errors: at the least, whatever rows are shared, and on separate rows."""
     rises = now.value > then.value
     gap = abs(now.value - then.value)
@@ -475,7 +487,7 @@ def _holm(scores: list[float]) -> list[bool]:
     return found
 
 
-def _pairs(then: Finding, now: Finding, kind: Writing) -> Iterator[tuple[str, _Estimate, _Estimate]]:
+def _pairs(then: Finding, now: Finding, kind: Writing) -> Iterator[tuple[str, Estimate, Estimate]]:
     """Give the figures of a finding in both reports: its own, unless that stands in a table, and those in its tables.
 
     The figure of a finding on several groups is that of the farthest group, which may be another one by now, so the
@@ -488,19 +500,19 @@ def _pairs(then: Finding, now: Finding, kind: Writing) -> Iterator[tuple[str, _E
         before = next((t for t in then.tables if t.title == table.title and t.columns == table.columns), None)
         if before is None:
             continue
-        figures = _rows(before)
-        for name, estimate in _rows(table).items():
+        figures = table_figures(before)
+        for name, estimate in table_figures(table).items():
             if name in figures:
                 yield name, figures[name], estimate
 
 
-def _own(finding: Finding, kind: Writing) -> _Estimate | None:
+def _own(finding: Finding, kind: Writing) -> Estimate | None:
     if finding.value is None or finding.status not in ("ran", "inconclusive"):
         return None
     interval = finding.interval
     if interval is None or not (_usable((interval.low, interval.high)) and 0 < interval.level < 1):
-        return _Estimate(finding.value, None, _LEVEL, kind)
-    return _Estimate(finding.value, (interval.low, interval.high), interval.level, kind)
+        return Estimate(finding.value, None, _LEVEL, kind)
+    return Estimate(finding.value, (interval.low, interval.high), interval.level, kind)
 
 
 def _in_table(finding: Finding) -> bool:
@@ -510,9 +522,9 @@ def _in_table(finding: Finding) -> bool:
     return any(pair == wanted for table in finding.tables for row in table.rows for pair in pairwise(row))
 
 
-def _rows(table: Table) -> dict[str, _Estimate]:
+def table_figures(table: Table) -> dict[str, Estimate]:
     """Return each figure of a table that is followed by its interval, by the names of row and column."""
-    found: dict[str, list[_Estimate]] = {}
+    found: dict[str, list[Estimate]] = {}
     texts = next((at for at, column in enumerate(table.columns) if column.kind != "text"), len(table.columns))
     for at, (column, following) in enumerate(pairwise(table.columns)):
         level = _named_level(following.name) if following.kind == "interval" else None
@@ -524,7 +536,7 @@ def _rows(table: Table) -> dict[str, _Estimate]:
             if _is_number(value) and isinstance(interval, tuple) and _usable(interval):
                 words = [*map(str, row[:texts]), column.name if column.name != "value" else ""]
                 name = ", ".join(filter(None, words))
-                found.setdefault(name, []).append(_Estimate(float(cast(float, value)), interval, level, kind))
+                found.setdefault(name, []).append(Estimate(float(cast(float, value)), interval, level, kind))
     return {name: estimates[0] for name, estimates in found.items() if len(estimates) == 1}
 
 
