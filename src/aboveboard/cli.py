@@ -37,7 +37,7 @@ __all__ = ["main"]
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
 _NEEDS_DATA: Final = (
     "target", "model", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
-    "prediction_type", "threshold", "reference_group",
+    "prediction_type", "threshold", "reference_group", "stream",
 )  # fmt: skip
 
 
@@ -350,6 +350,8 @@ _OUT = "Output"
          help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
          help=f"What its process may hold. Default: {DEFAULT_MEMORY:g}.")  # fmt: skip
+@_option(_READ, "--stream/--no-stream", default=None,
+         help="Read Parquet part by part. Default: where it would not fit into memory.")  # fmt: skip
 @_option(_READ, "--task", type=click.Choice(TASKS), help="Default: auto, as the target's values suggest.")
 @_option(_READ, "--positive", metavar="LABEL", callback=_not_nothing, help="The label that counts as 1.")
 @_option(_READ, "--prediction-type", type=click.Choice(["score", "label"]), help="Default: as the values suggest.")
@@ -363,7 +365,13 @@ _OUT = "Output"
 @_option(_CHECKS, "--limit", "limits", metavar="CHECK=VALUE", multiple=True, callback=_limit_pairs,
          help="A limit of your own; may be repeated.")  # fmt: skip
 @_option(_CHECKS, "--min-cell", type=int, metavar="N", help="Show nothing about fewer than N people. Default: 10.")
-@_option(_CHECKS, "--jobs", type=int, metavar="N", help="Checks that run at once; -1 for all cores. Default: 1.")
+@_option(
+    _CHECKS,
+    "--jobs",
+    type=int,
+    metavar="N",
+    help="Checks, or parts of streamed data, that run at once; -1 for all cores. Default: 1.",
+)
 @_option(_CHECKS, "--seed", type=int, metavar="N", help="Same seed and data, same report. Default: 0.")
 @_option(_GATE, "--fail-on", type=click.Choice(FAIL_ON), help="The least severity that counts. Default: fail.")
 @_option(_GATE, "--strict/--no-strict", default=None, help="Inconclusive and skipped checks count too.")
@@ -496,18 +504,20 @@ def _data_report(options: Options) -> "Report":
     from aboveboard.auditing.frames import missing_column
     from aboveboard.auditing.reading import read_table
     from aboveboard.auditing.runner import audit as run_audit
+    from aboveboard.auditing.streaming import StreamedTable, read_or_stream
 
     assert options.data is not None
     types: Mapping[str, Any] = options.types
     train = None if options.train is None else read_table(options.train, what="the training data", types=types)
-    table = read_table(options.data, types=types, like=train)
+    table = read_or_stream(options.data, stream=options.stream, types=types, like=train)
+    columns = list(table.source.kinds if isinstance(table, StreamedTable) else table.frame.columns)
     for name in types:
-        if name not in table.frame.columns:
-            raise missing_column(name, list(table.frame.columns), "[types] table of the config")
+        if name not in columns:
+            raise missing_column(name, columns, "[types] table of the config")
     with contextlib.nullcontext() if options.model is None else _opened(options) as model:
         report = run_audit(
             model,
-            table.frame,
+            table if isinstance(table, StreamedTable) else table.frame,
             options.target,
             predictions=_predictions(options),
             prediction_type=options.prediction_type,

@@ -151,6 +151,8 @@ class Options:
     types : dict of str to {"number", "category", "text", "boolean", "datetime"}
     accept : tuple of dict
         Findings that somebody accepted: id, reason, expires.
+    stream : bool, optional
+        Read Parquet files part by part; default: where they would not fit into memory.
     fail_on : {"note", "warn", "fail"}
     strict : bool
         Inconclusive and skipped checks count against the exit status.
@@ -174,6 +176,7 @@ class Options:
     model_memory: float = field(default=DEFAULT_MEMORY, metadata=_read_by(_number))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
+    stream: bool | None = field(default=None, metadata=_read_by(_flag))
     task: Literal["auto", "binary", "multiclass", "regression"] = field(
         default="auto", metadata=_read_by(_one_of(*TASKS))
     )

@@ -191,10 +191,10 @@ def audit(
 def _table(X: Any, stream: bool | None) -> tuple[Any, tuple[str, ...]]:
     """Return what to audit, a table or files that are to be streamed, and notes on how it was read."""
     if isinstance(X, StreamedTable):
-        return X, X.source.notes
+        return X, ()
     if is_source(X):
         read = read_or_stream(X, stream=stream)
-        return (read, read.source.notes) if isinstance(read, StreamedTable) else (read.frame, read.notes)
+        return (read if isinstance(read, StreamedTable) else read.frame), read.notes
     if stream:
         raise InputError(
             f"stream is set and X is a {type(X).__name__}",

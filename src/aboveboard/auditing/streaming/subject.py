@@ -53,6 +53,11 @@ class StreamedTable:
     types: Mapping[str, Any] = field(default_factory=dict)
     like: ReadTable | None = None
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the reader should know about the files."""
+        return self.source.notes
+
 
 @dataclass(frozen=True)
 class StreamedSubject(Subject):
