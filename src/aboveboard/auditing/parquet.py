@@ -225,8 +225,8 @@ def open_source(data: Any, *, what: str = "the data") -> ParquetSource:
         _refuse_other_columns(own, kinds, file, files, what)
         for column, kind in own.items():
             _refuse_other_kind(column, kind, types, file, what)
-            if kinds[column] == "null":
-                kinds[column] = kind
+            if kinds[column] == "null" or {kinds[column], kind} == {"text", "category"}:
+                kinds[column] = kind if kinds[column] == "null" else "text"
         files.append(file)
     return ParquetSource(tuple(files), kinds, tuple(notes))
 

@@ -265,7 +265,8 @@ def _gathered(
             layouts[spec.name] = _module(spec).layout(subject)
             features |= {spec.name} if spec.looks_at_features else set()
         else:
-            samples[spec.name] = (spec.sampled_rows(effort), _seed(random_state, spec.name), spec.looks_at_features)
+            looks = spec.looks_at_features or subject.model is not None
+            samples[spec.name] = (spec.sampled_rows(effort), _seed(random_state, spec.name), looks)
     return subject.gather(layouts, samples, frozenset(features))
 
 

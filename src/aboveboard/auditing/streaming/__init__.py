@@ -35,6 +35,25 @@ def read_or_stream(
     ------
     InputError
         When it cannot be read; when it is to be streamed and is not in Parquet format.
+
+    Notes
+    -----
+    Only the footers of files that are streamed are read here; `aboveboard.audit` takes what is returned as its `X`.
+
+    Examples
+    --------
+    >>> import aboveboard, tempfile
+    >>> from pathlib import Path
+    >>> from aboveboard.auditing.streaming import read_or_stream
+    >>> from aboveboard.reproduce.auditing.audit_streaming import write_table
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = write_table(Path(folder) / "scores.parquet", 5_000)
+    ...     report = aboveboard.audit(
+    ...         None, read_or_stream(path, stream=True), "y", predictions="p", sensitive_features=["sex"],
+    ...         only="performance", effort="quick",
+    ...     )
+    >>> report.subject["rows"]
+    5000
     """
     types = types or {}
     if not is_parquet(data):

@@ -438,7 +438,7 @@ def _digest(survey: Survey, roles: Roles, names: list[str]) -> tuple[pd.DataFram
     pieces = [drawn]
     for (name, role), column in survey.columns.items():
         lacking = _unseen(drawn[name], column, role, roles.sensitive.get(name))
-        if lacking:
+        if lacking and not (role == "predictions" and isinstance(roles.predictions, tuple)):  # their sum must be 1
             piece = drawn.iloc[np.zeros(len(lacking), dtype=np.intp)].copy()
             piece[name] = pd.Series(lacking, index=piece.index, dtype=None if None not in lacking else object)
             pieces.append(piece)
