@@ -1,4 +1,4 @@
-"""The command line: audit, compare, methods, reproduce, data and cite.
+"""The command line: audit, show, compare, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -26,6 +26,7 @@ from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
     from rich.console import Console
 
     from aboveboard.core.catalogue import Method
@@ -36,8 +37,8 @@ __all__ = ["main"]
 
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
 _NEEDS_DATA: Final = (
-    "target", "model", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
-    "prediction_type", "threshold", "reference_group", "stream",
+    "target", "model", "predictions", "sensitive", "train", "reference", "weight", "id", "cluster", "drop", "types",
+    "positive", "prediction_type", "threshold", "reference_group", "stream",
 )  # fmt: skip
 
 
@@ -306,6 +307,8 @@ Examples:
       one column of scores per class
   aboveboard audit test.csv --target income --model model.skops --trust known --sensitive sex
       a model in a file, which runs in a process of its own
+  aboveboard audit june.csv --target income --predictions p --reference may.csv
+      has anything changed since May: columns, scores, labels?
   aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
       in a pipeline: only what is new or worse than in an earlier report fails
 
@@ -331,6 +334,8 @@ _OUT = "Output"
 @_option(_DATA, "--sensitive", metavar="COLUMN[:CUTS]", multiple=True, callback=_not_nothing,
          help="Groups to compare, such as sex or age:25,40,60; may be repeated.")  # fmt: skip
 @_option(_DATA, "--train", metavar="FILE", type=click.Path(path_type=Path), help="The training rows, with the target.")
+@_option(_DATA, "--reference", metavar="FILE", type=click.Path(path_type=Path),
+         help="Older rows, with or without the target and predictions: have the data changed?")  # fmt: skip
 @_option(_DATA, "--weight", metavar="COLUMN", callback=_not_nothing, help="Weights of the rows.")
 @_option(_DATA, "--id", metavar="COLUMN", callback=_not_nothing, help="Record ids: no feature, and never shown.")
 @_option(_DATA, "--cluster", metavar="COLUMN", callback=_not_nothing,
@@ -346,6 +351,8 @@ _OUT = "Output"
          help="Trust this type in a skops file; may be repeated.")  # fmt: skip
 @_option(_MODEL, "--trust-pickle", is_flag=True, default=None,
          help="Unpickle .pkl or .joblib, which runs whatever code the file names.")  # fmt: skip
+@_option(_MODEL, "--model-classes", metavar="LABELS", multiple=True, callback=_listed,
+         help="Labels for the codes 0, 1, ... of a model that has none, split by commas.")  # fmt: skip
 @_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
          help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
@@ -510,19 +517,28 @@ def _data_report(options: Options) -> "Report":
     types: Mapping[str, Any] = options.types
     train = None if options.train is None else read_table(options.train, what="the training data", types=types)
     table = read_or_stream(options.data, stream=options.stream, types=types, like=train)
+    older = None
+    if options.reference is not None:
+        alike = table.without_rows() if isinstance(table, StreamedTable) else table
+        older = read_table(
+            options.reference, what="the reference data", types=types, like=alike, like_what="the audited data"
+        )
+    data = table if isinstance(table, StreamedTable) else table.frame
     columns = list(table.source.kinds if isinstance(table, StreamedTable) else table.frame.columns)
+    known = table.first_rows(options.target) if isinstance(table, StreamedTable) else table.frame
     for name in types:
         if name not in columns:
             raise missing_column(name, columns, "[types] table of the config")
-    with contextlib.nullcontext() if options.model is None else _opened(options) as model:
+    with contextlib.nullcontext() if options.model is None else _opened(options, known) as model:
         report = run_audit(
             model,
-            table if isinstance(table, StreamedTable) else table.frame,
+            data,
             options.target,
             predictions=_predictions(options),
             prediction_type=options.prediction_type,
             sensitive_features=list(options.sensitive),
             train=None if train is None else train.frame,
+            reference=None if older is None else older.frame,
             task=options.task,
             positive=options.positive,
             threshold=options.threshold,
@@ -533,7 +549,8 @@ def _data_report(options: Options) -> "Report":
             reference_group=options.reference_group,
             **_common(options),
         )
-    read_notes = tuple(dict.fromkeys((*(train.notes if train else ()), *table.notes)))
+    tables = [part for part in (train, table, older) if part is not None]
+    read_notes = tuple(dict.fromkeys(note for part in tables for note in part.notes))
     return replace(report, notes=(*read_notes, *report.notes))
 
 
@@ -541,7 +558,7 @@ def _predictions(options: Options) -> str | list[str] | None:
     return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
 
 
-def _opened(options: Options) -> Any:
+def _opened(options: Options, frame: "DataFrame") -> Any:
     """Open the model that --model names; the process that runs it ends with the context."""
     from aboveboard.auditing.models import open_model
 
@@ -551,16 +568,33 @@ def _opened(options: Options) -> Any:
         trust=options.trust,
         trust_types=options.trust_type,
         trust_pickle=options.trust_pickle,
+        classes=_labels_like(options, frame),
         timeout=options.model_timeout,
         memory=options.model_memory,
     )
 
 
+def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:
+    """Return the labels of --model-classes as the target has them: numbers or true and false where it holds such."""
+    from aboveboard.auditing.frames import plain_label
+
+    values = frame[options.target].dropna().unique() if options.target in frame.columns else ()
+    known = {plain_label(value): value for value in values}
+    return [known.get(label, label) for label in options.model_classes]
+
+
 def _print_report(report: "Report", options: Options) -> None:
     files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
-    if options.format == "json":
+    _print_in_format(report, options.format, files=files)
+    if options.format != "table":
+        for name, place in files.items():
+            _complain(f"{name}: {place}")
+
+
+def _print_in_format(report: "Report", format_: str, *, files: Mapping[str, str] | None = None) -> None:
+    if format_ == "json":
         _say_to_programs(report.to_json())
-    elif options.format == "table":
+    elif format_ == "table":
         from aboveboard.auditing.report import print_report
 
         with _console() as console:
@@ -568,10 +602,7 @@ def _print_report(report: "Report", options: Options) -> None:
     else:
         from aboveboard.core.report import renderers
 
-        _say_to_programs(renderers[options.format](report))
-    if options.format != "table":
-        for name, place in files.items():
-            _complain(f"{name}: {place}")
+        _say_to_programs(renderers[format_](report))
 
 
 def _say_to_programs(text: str) -> None:
@@ -604,7 +635,19 @@ def _why_it_fails(verdict: gate.Verdict, fail_on: str, *, strict: bool) -> str:
     return f"Exit status 1 (--fail-on {fail_on}{', --strict' if strict else ''}): {shown}."
 
 
-# --- aboveboard compare -----------------------------------------------------------------------------------------------
+# --- aboveboard show, compare -----------------------------------------------------------------------------------------
+
+
+@main.command(cls=_SectionCommand, short_help="Print a report again, in any format.")
+@click.argument("report", type=click.Path(path_type=Path))
+@_option(_OUT, "--format", "format_", type=click.Choice([*FORMATS, "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+def show(report: Path, format_: str) -> None:
+    """Print the report.json that an audit wrote, as the audit would print it; nothing is audited again."""
+    from aboveboard.core.report import Report
+
+    _print_in_format(Report.from_json(report), format_)
+
 
 _COMPARE_EPILOG = """
 Examples:

@@ -15,6 +15,7 @@ from aboveboard.core.errors import InputError
 FULL = """
 data = "test.csv"
 model = "models/model.skops"
+model-classes = ["no", 1]
 model-timeout = 60
 model-memory = 0.5
 target = "income"
@@ -22,6 +23,7 @@ predictions = "p"
 prediction-type = "score"
 sensitive = ["sex", "age:25,40,60"]
 train = "../train.csv"
+reference = "../old.csv"
 task = "binary"
 positive = 1
 threshold = 0.5
@@ -72,9 +74,11 @@ def config(folder, text):
 def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_path):
     options = read_config(config(tmp_path, FULL))
     assert options == Options(
-        data=tmp_path / "test.csv", model=str(tmp_path / "models" / "model.skops"), model_timeout=60, model_memory=0.5,
+        data=tmp_path / "test.csv", model=str(tmp_path / "models" / "model.skops"), model_classes=("no", "1"),
+        model_timeout=60, model_memory=0.5,
         target="income", predictions=("p",), prediction_type="score",
-        sensitive=("sex", "age:25,40,60"), train=tmp_path / ".." / "train.csv", task="binary", positive="1",
+        sensitive=("sex", "age:25,40,60"), train=tmp_path / ".." / "train.csv",
+        reference=tmp_path / ".." / "old.csv", task="binary", positive="1",
         threshold=0.5, drop=("a", "b"), weight="w", id="who", cluster="family",
         reference_group={"sex": "Male", "grade": "3"}, only=("fairness",), skip=("duplicates",), effort="quick",
         fail_on="warn", strict=True, baseline=tmp_path / "old" / "report.json",

@@ -146,7 +146,7 @@ def pack_rows(rows: pd.DataFrame | np.ndarray) -> tuple[dict[str, Any], memoryvi
             out = io.BytesIO()
             np.lib.format.write_array(out, np.ascontiguousarray(rows), allow_pickle=False)
             return {"rows": "array"}, out.getbuffer()
-        head, body = pack_rows(pd.DataFrame(rows))
+        head, body = pack_rows(pd.DataFrame(rows, dtype=object))
         return head | {"rows": "objects"}, body
     arrays, columns = {}, []
     for i, name in enumerate(rows.columns):
@@ -252,7 +252,7 @@ def pack_numbers(answer: Any) -> memoryview:
     elif values.dtype.kind != "b":
         values = values.astype("<f8")
     out = io.BytesIO()
-    np.lib.format.write_array(out, np.ascontiguousarray(values), version=(1, 0), allow_pickle=False)
+    np.lib.format.write_array(out, np.asarray(values, order="C"), version=(1, 0), allow_pickle=False)
     return out.getbuffer()
 
 

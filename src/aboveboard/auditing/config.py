@@ -57,6 +57,12 @@ def _texts(name: str, value: Any, folder: Path) -> tuple[str, ...]:
     return tuple(_text(name, item, folder) for item in value)
 
 
+def _labels(name: str, value: Any, folder: Path) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _wrong(name, value, "a list of labels")
+    return tuple(_label(name, item, folder) for item in value)
+
+
 def _flag(name: str, value: Any, _: Path) -> bool:
     if not isinstance(value, bool):
         raise _wrong(name, value, "true or false")
@@ -136,7 +142,7 @@ class Options:
 
     Parameters
     ----------
-    data, train, baseline : Path, optional
+    data, train, reference, baseline : Path, optional
     target, prediction_type, positive, threshold, weight, id, cluster, task, effort, jobs, seed, min_cell :
         As the parameters of `aboveboard.audit` (weight, id and cluster are column names).
     predictions, sensitive, drop, only, skip : tuple of str
@@ -144,6 +150,8 @@ class Options:
         A model file, ``module:function`` or an address.
     trust, trust_type, trust_pickle :
         What is vouched for in a model file; from the command line only.
+    model_classes : tuple of str
+        Labels for the codes of a model that has none of its own.
     model_timeout, model_memory : float
         Seconds and GiB that the model may take.
     reference_group : dict of str to str
@@ -172,11 +180,13 @@ class Options:
     trust: Literal["known"] | None = field(default=None, metadata=_read_by(_command_line_only))
     trust_type: tuple[str, ...] = field(default=(), metadata=_read_by(_command_line_only))
     trust_pickle: bool = field(default=False, metadata=_read_by(_command_line_only))
+    model_classes: tuple[str, ...] = field(default=(), metadata=_read_by(_labels))
     model_timeout: float = field(default=DEFAULT_TIMEOUT, metadata=_read_by(_number))
     model_memory: float = field(default=DEFAULT_MEMORY, metadata=_read_by(_number))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
     stream: bool | None = field(default=None, metadata=_read_by(_flag))
+    reference: Path | None = field(default=None, metadata=_read_by(_path))
     task: Literal["auto", "binary", "multiclass", "regression"] = field(
         default="auto", metadata=_read_by(_one_of(*TASKS))
     )

@@ -29,6 +29,7 @@ __all__ = [
     "quartile_edges",
     "quartile_note",
     "recoded_groups",
+    "rounded_quartiles",
     "to_frame",
     "to_series",
 ]
@@ -274,10 +275,10 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
             expected="groups",
             remedy="Turn it into years or periods first",
         )
-    if edges is None and kind == "number" and series.nunique() > MAX_NUMERIC_GROUPS:
-        values = numbers(series)
-        edges = quartile_edges(np.quantile(values[np.isfinite(values)], [0.25, 0.5, 0.75]))
-        note = quartile_note(name, f"{series.nunique():,}", edges)
+    if edges is None:
+        edges = quartile_edges(series)
+        if edges is not None:
+            note = quartile_note(name, f"{series.nunique():,}", edges)
     if edges is not None:
         return _cut(series, edges), note
     codes, uniques = pd.factorize(series, use_na_sentinel=True)
@@ -296,7 +297,7 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
     return _categorical(recoded, distinct, series), note
 
 
-def quartile_edges(quartiles: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
+def rounded_quartiles(quartiles: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
     """Return cut points near the quartiles, of four digits."""
     return sorted({float(f"{quartile:.4g}") for quartile in quartiles})
 
@@ -339,6 +340,14 @@ def recoded_groups(series: "pd.Series[Any]", categories: pd.Index, edges: Sequen
         index=series.index,
         name=series.name,
     )
+
+
+def quartile_edges(series: "pd.Series[Any]") -> list[float] | None:
+    """Return where `group_codes` cuts a column unasked: at the quartiles, where it holds more than 12 numbers."""
+    if column_kind(series) != "number" or series.nunique() <= MAX_NUMERIC_GROUPS:
+        return None
+    values = numbers(series)
+    return rounded_quartiles(np.quantile(values[np.isfinite(values)], [0.25, 0.5, 0.75]))
 
 
 def _cut(series: "pd.Series[Any]", edges: Sequence[float]) -> "pd.Series[Any]":

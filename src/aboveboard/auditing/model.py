@@ -184,7 +184,7 @@ class FittedModel:
         except (TypeError, ValueError) as error:
             raise ModelError(f"the model's probabilities are not numbers: {_first_line(error)}") from error
         if self.task == "binary" and raw.shape in ((n,), (n, 1)):
-            return _finite(np.clip(raw.reshape(n), 0.0, 1.0))
+            return np.clip(_finite(raw.reshape(n)), 0.0, 1.0)
         if raw.shape != (n, len(self.classes)):
             raise ModelError(
                 f"the model gave probabilities of shape {raw.shape} for {n} rows and {len(self.classes)} classes"
@@ -192,7 +192,7 @@ class FittedModel:
         own = getattr(self.model, "classes_", None)
         columns = sorted_labels(self.classes) if own is None else own
         raw = raw[:, np.argsort(class_codes(columns, self.classes))]
-        clipped = _finite(np.clip(raw, 0.0, 1.0))
+        clipped: np.ndarray = np.clip(_finite(raw), 0.0, 1.0)
         return clipped[:, 1] if self.task == "binary" else clipped
 
     def _most_likely(self, score: np.ndarray | None) -> np.ndarray:

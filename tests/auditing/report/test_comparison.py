@@ -145,7 +145,23 @@ def test_long_lists_are_cut_and_counted(make_report):
     first = report.findings[0]
     many = tuple(dataclasses.replace(first, id=f"x/{at}", check="x", group="") for at in range(100))
     text = aboveboard.compare(report, dataclasses.replace(report, findings=many)).to_markdown()
-    assert "40 more with" in text
+    assert "40 more in" in text
+
+
+def test_markdown_fits_into_a_comment(make_report, hostile_names):
+    name = hostile_names["long"]
+    report = make_report(name)
+    first = dataclasses.replace(report.findings[0], group="", statement=name, evidence=())
+    many = tuple(
+        dataclasses.replace(first, id=f"{area}/{at}", check=area, severity=severity)
+        for area in ("x", "y")
+        for at in range(100)
+        for severity in ("fail" if at % 2 else "warn",)
+    )
+    old = dataclasses.replace(report, findings=many[50:])
+    new = dataclasses.replace(report, findings=tuple(dataclasses.replace(f, severity="note") for f in many[:150]))
+    for pair in ((old, new), (new, old)):
+        assert len(aboveboard.compare(*pair).to_markdown()) < 65_536
 
 
 def test_files_are_written(comparison, tmp_path):

@@ -12,6 +12,9 @@ __all__ = ["FORMATS", "Loaded", "Untrusted", "file_sha256", "load"]
 
 FORMATS: Final = {
     "skops": "aboveboard._model_host.loaders.objects:load_skops",
+    "onnx": "aboveboard._model_host.loaders.graphs:load_onnx",
+    "xgboost": "aboveboard._model_host.loaders.boosters:load_xgboost",
+    "lightgbm": "aboveboard._model_host.loaders.boosters:load_lightgbm",
     "pickle": "aboveboard._model_host.loaders.objects:load_pickle",
     "function": "aboveboard._model_host.loaders.objects:load_function",
 }

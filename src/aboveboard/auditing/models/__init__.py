@@ -40,6 +40,7 @@ def open_model(
     trust_pickle: bool = False,
     timeout: float = DEFAULT_TIMEOUT,
     memory: float = DEFAULT_MEMORY,
+    classes: Sequence[Any] = (),
     **endpoint: Any,
 ) -> "HostedModel":
     """Open a model that is no Python object yet, for `aboveboard.audit`.
@@ -50,8 +51,9 @@ def open_model(
     Parameters
     ----------
     source : str or path
-        A file (``.skops``; ``.pkl`` and ``.joblib`` only with `trust_pickle`), a function as ``"module:function"``
-        that takes a data frame and returns probabilities (numbers for regression), or the address of an endpoint.
+        A file (``.skops``, ``.onnx``, what XGBoost saves as ``.json`` or ``.ubj``, what LightGBM saves as ``.txt``;
+        ``.pkl`` and ``.joblib`` only with `trust_pickle`), a function as ``"module:function"`` that takes a data frame
+        and returns probabilities (numbers for regression), or the address of an endpoint.
     trust : {"known"}, optional
         Trust the types in a skops file that are on the reviewed list, auditing/trusted_types.toml.
     trust_types : list of str
@@ -62,8 +64,10 @@ def open_model(
         Seconds that reading the model, or one question about up to 100,000 rows, may take.
     memory : float
         GiB that the model's process, and what it starts, may hold at once.
+    classes : sequence
+        Labels for the codes 0, 1 and so on of a model that has none of its own: boosted trees, some ONNX graphs.
     **endpoint
-        For an address: as `aboveboard.auditing.models.endpoint.Endpoint` takes them.
+        For an address: as ``aboveboard.auditing.models.endpoint.Endpoint`` takes them.
 
     Returns
     -------
@@ -105,4 +109,4 @@ def open_model(
     from aboveboard.auditing.models.hosted import HostedModel
 
     order = order_for(text, trust=trust, trust_types=trust_types, trust_pickle=trust_pickle)
-    return HostedModel(order, timeout=float(timeout), memory=int(memory * 2**30))
+    return HostedModel(order, timeout=float(timeout), memory=int(memory * 2**30), classes=classes)

@@ -75,6 +75,8 @@ class HostedModel:
         Seconds that reading the model, or one question about up to 100,000 rows, may take.
     memory : int
         Bytes.
+    classes : sequence
+        Labels for the codes 0, 1 and so on of a model that has none of its own.
 
     Attributes
     ----------
@@ -91,7 +93,7 @@ class HostedModel:
         When the model crashes, hangs or takes too much memory while it is read.
     """
 
-    def __init__(self, order: Order, *, timeout: float, memory: int) -> None:
+    def __init__(self, order: Order, *, timeout: float, memory: int, classes: Sequence[Any] = ()) -> None:
         self._order = order
         self._timeout = timeout
         self._memory = memory
@@ -101,13 +103,14 @@ class HostedModel:
         self._sha256: str | None = None
         try:
             self._told = self._read_model()
+            self._labels = _named(self._told, classes, order.name)
         except BaseException:
             self.close()
             raise
         told = self._told
         self._sha256 = told.sha256
-        if told.classes is not None:
-            self.classes_ = told.classes
+        if self._labels is not None:
+            self.classes_ = self._labels
         if told.feature_names is not None:
             self.feature_names_in_ = told.feature_names
         if told.n_features is not None:
@@ -119,7 +122,7 @@ class HostedModel:
             sha256=told.sha256,
             trusted_types=told.trusted,
             versions=told.versions,
-            notes=told.notes,
+            notes=tuple(note for note in told.notes if not classes or "--model-classes" not in note),
         )
 
     def __enter__(self) -> Self:
@@ -185,9 +188,20 @@ class HostedModel:
             raise _raised(reply["raised"])
         try:
             values = read_numbers(answer, rows=len(X), widest=widest)
-            return values if reply.get("numbers") is True else _labels(values, reply.get("labels"))
+            said = values if reply.get("numbers") is True else _labels(values, reply.get("labels"))
         except Malformed as error:
             raise ModelError(f"the model gave {error}") from None
+        return said if self._labels == classes or question != "predict" else self._renamed(said)
+
+    def _renamed(self, codes: np.ndarray) -> np.ndarray:
+        """Return the labels that the user gave for the codes that the model says."""
+        assert self._labels is not None
+        if codes.dtype.kind not in "bi" or (codes.size and not (codes.min() >= 0 and codes.max() < len(self._labels))):
+            raise ModelError("the model predicted a class that is none of its codes")
+        values = np.empty(len(self._labels), dtype=object)
+        values[:] = self._labels
+        renamed: np.ndarray = values[codes.astype(np.int64)]
+        return renamed
 
     def _start_again_if_ended(self) -> None:
         if self._closed:
@@ -256,6 +270,23 @@ class _Told:
                     tuple(notes), sha256,
                 )  # fmt: skip
         raise ModelError("the model's process gave a malformed message")
+
+
+def _named(told: _Told, classes: Sequence[Any], name: str) -> list[Any] | None:
+    """Return the labels of the classes: those that the user gave for codes, else the model's own."""
+    if not classes:
+        return told.classes
+    coded = told.classes == list(range(len(told.classes or ()))) or (
+        told.classes is None and told.questions == {"call"}
+    )
+    if not coded:
+        own = "labels of its own" if told.classes is not None else "no classes"
+        raise InputError(f"{len(classes)} class labels were given, and {name!r} has {own}", expected="no labels for it")
+    if told.classes is not None and len(classes) != len(told.classes):
+        raise InputError(f"{len(classes)} class labels were given", expected=f"{len(told.classes)} for {name!r}")
+    if len(set(classes)) != len(classes):
+        raise InputError("two of the class labels given are the same", expected="one label for each class")
+    return list(classes)
 
 
 def _texts(*lists: Any) -> bool:

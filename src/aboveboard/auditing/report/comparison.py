@@ -28,6 +28,7 @@ from aboveboard.core.report import Report
 __all__ = ["print_comparison", "render_html", "render_markdown", "render_notebook", "render_text"]
 
 _MOST: Final = 60
+_LONGEST_COMMENT: Final = 60_000  # characters; GitHub takes 65,536
 _WORDS: Final[dict[Kind, tuple[str, str]]] = {
     "new": ("new", "New"),
     "worse": ("worse", "Worse"),
@@ -70,7 +71,7 @@ class Listing:
         Whether it is folded away where that is possible.
     notes : tuple of str
     most : int
-        How many rows a reader of plain text is shown.
+        How many rows are shown; a page has room for more.
     """
 
     title: str
@@ -110,14 +111,24 @@ def render_text(comparison: Comparison) -> str:
 
 
 def render_markdown(comparison: Comparison) -> str:
-    """Return `comparison` as Markdown: the answer, what to know first, what changed, and the rest folded away."""
+    """Return `comparison` as Markdown: the answer, what to know first, what changed, and the rest folded away.
+
+    Lists are shortened until it is no longer than a comment on GitHub may be.
+    """
+    return next(
+        text for most in (_MOST, 15, 3) if len(text := _markdown(comparison, most)) <= _LONGEST_COMMENT or most == 3
+    )
+
+
+def _markdown(comparison: Comparison, most: int) -> str:
     from aboveboard.auditing.report.markdown import markdown_cell, markdown_text
 
     mark, title = _title(comparison)
     lines = [f"## {MARKS[mark].symbol} {markdown_text(title)}", "", markdown_text(_sentence(comparison))]
     if comparison.warnings:
-        lines += ["", *(f"- {markdown_text(shorten(clean(warning), 500))}" for warning in comparison.warnings[:_MOST])]
+        lines += ["", *(f"- {markdown_text(shorten(clean(warning), 500))}" for warning in comparison.warnings[:most])]
     for listing in _listings(comparison):
+        rows = listing.rows[: min(most, listing.most)]
         heading = f"{markdown_text(listing.title)}"
         if listing.folded:
             lines += ["", f"<details><summary>{heading}: {len(listing.rows):,}</summary>"]
@@ -127,10 +138,10 @@ def render_markdown(comparison: Comparison) -> str:
         lines += [
             "| " + " | ".join("---:" if at in listing.numeric else "---" for at in range(len(listing.head))) + " |"
         ]
-        for row in listing.rows[: listing.most]:
+        for row in rows:
             cells = (cell if at in listing.numeric else markdown_cell(cell, 300) for at, cell in enumerate(row))
             lines.append("| " + " | ".join(cells) + " |")
-        for note in _notes(listing, listing.most):
+        for note in _notes(listing, len(rows)):
             lines += ["", markdown_text(note)]
         if listing.folded:
             lines += ["", "</details>"]
@@ -141,18 +152,22 @@ def render_html(comparison: Comparison) -> str:
     """Return `comparison` as one self-contained HTML page, with the same policy as a report's."""
     from aboveboard.auditing.report.html import page
 
-    return page("comparison.html.jinja", _view(comparison))
+    return page("comparison.html.jinja", _view(comparison, whole=True))
 
 
 def render_notebook(comparison: Comparison) -> str:
     """Return `comparison` as a piece of HTML for a notebook."""
     from aboveboard.auditing.report.html import fragment
 
-    return fragment("comparison-notebook.html.jinja", _view(comparison))
+    return fragment("comparison-notebook.html.jinja", _view(comparison, whole=False))
 
 
-def _view(comparison: Comparison) -> dict[str, Any]:
+def _view(comparison: Comparison, *, whole: bool) -> dict[str, Any]:
     mark, title = _title(comparison)
+
+    def most(listing: Listing) -> int:
+        return _MOST if whole else listing.most
+
     return {
         "version": comparison.new_report.environment.get("aboveboard", ""),
         "verdict": mark,
@@ -163,11 +178,11 @@ def _view(comparison: Comparison) -> dict[str, Any]:
             {
                 "title": listing.title,
                 "head": listing.head,
-                "rows": [[shorten(clean(cell), 300) for cell in row] for row in listing.rows[:_MOST]],
+                "rows": [[shorten(clean(cell), 300) for cell in row] for row in listing.rows[: most(listing)]],
                 "count": len(listing.rows),
                 "numeric": listing.numeric,
                 "folded": listing.folded,
-                "notes": _notes(listing, _MOST),
+                "notes": _notes(listing, most(listing)),
             }
             for listing in _listings(comparison)
         ],
@@ -217,7 +232,7 @@ def _sentence(comparison: Comparison) -> str:
 
 
 def _notes(listing: Listing, most: int) -> list[str]:
-    more = [f"{len(listing.rows) - most:,} more with --format json."] if len(listing.rows) > most else []
+    more = [f"{len(listing.rows) - most:,} more in the comparison as JSON."] if len(listing.rows) > most else []
     return [*more, *listing.notes]
 
 

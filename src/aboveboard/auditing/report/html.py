@@ -608,6 +608,7 @@ def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
         ("Positive class", get("positive")),
         ("Rows", _figure(get("rows"))),
         ("Training rows", _figure(get("training_rows"))),
+        ("Reference rows", _figure(get("reference_rows"))),
         ("Model", get("model")),
         ("Model from", f"{source.get('name')} ({source.get('format')})" if source else None),
         ("Model file", f"sha256 {source['sha256']}" if source.get("sha256") else None),

@@ -20,8 +20,8 @@ from aboveboard.auditing.frames import (
     cut_representatives,
     missing_column,
     numbers,
-    quartile_edges,
     quartile_note,
+    rounded_quartiles,
 )
 from aboveboard.auditing.parquet import ParquetSource
 from aboveboard.auditing.reading import ReadTable
@@ -57,6 +57,19 @@ class StreamedTable:
     def notes(self) -> tuple[str, ...]:
         """What the reader should know about the files."""
         return self.source.notes
+
+    def without_rows(self) -> ReadTable:
+        """Return what is known of the columns, for tables that are to be read like this one."""
+        kinds: dict[str, Any] = {name: kind for name, kind in self.source.kinds.items() if kind != "null"}
+        return ReadTable(pd.DataFrame(columns=list(kinds)), kinds | dict(self.types))
+
+    def first_rows(self, column: str | None) -> pd.DataFrame:
+        """Return the first rows of a column, some 260,000 at most; no column where there is none of that name."""
+        columns = [column] if column in self.source.kinds else []
+        parts = self.source.parts()
+        if not parts or not columns:
+            return pd.DataFrame()
+        return next(iter(Reader(dict(self.types), self.like).batches(parts[0], columns)))[1]
 
 
 @dataclass(frozen=True)
@@ -117,7 +130,8 @@ class StreamedSubject(Subject):
         """Return the rows that the second pass drew for this very request."""
         assert self.gathered is not None
         parts = self.gathered.samples[self.requests[n, random_state]]
-        return replace(_joined(parts), model=self.model, train=self.train, notes=self.notes)
+        reference = None if self.reference is None else self.reference.sample(n, random_state)
+        return replace(_joined(parts), model=self.model, train=self.train, reference=reference, notes=self.notes)
 
     def sums(self, check: str) -> Any:
         """Return what a check is to judge."""
@@ -142,7 +156,7 @@ class StreamedSubject(Subject):
         InputError
             When a file is damaged, or has changed since it was looked at first.
         """
-        whole = replace(self._template(), train=None)
+        whole = replace(self._template(), train=None, reference=None)
         positions = {
             name: (drawn_positions(len(self), rows, seed), wants) for name, (rows, seed, wants) in samples.items()
         }
@@ -188,6 +202,7 @@ def stream_subject(
     *,
     sensitive_features: Any = None,
     train: Any = None,
+    reference: Any = None,
     predictions: Any = None,
     prediction_type: PredictionType | None = None,
     task: Literal["auto"] | Task = "auto",
@@ -231,7 +246,13 @@ def stream_subject(
     roles = _roles(y, predictions, sensitive_features, sample_weight, clusters, ids, drop, names)
     like = None if table.like is None else replace(table.like, frame=table.like.frame.iloc[:0])
     reader = Reader(dict(table.types), like)
-    survey = _survey(source, reader, roles, n_jobs, show_progress, model)
+    if reference is not None and roles.cluster is not None:
+        raise InputError(
+            "clusters and a reference were given, and the data are streamed",
+            expected="one of the two",
+            remedy="Audit a random sample of the clusters in memory, or leave out one of the two",
+        )
+    survey = _survey(source, reader, roles, n_jobs, show_progress, features=model is not None or reference is not None)
     _refuse_amiss(survey, roles)
     edges, edge_notes = _edges(survey, roles)
     roles = replace(roles, sensitive=edges)
@@ -243,6 +264,7 @@ def stream_subject(
             roles.target,
             sensitive_features=edges or None,
             train=train,
+            reference=reference,
             predictions=list(roles.predictions) if isinstance(roles.predictions, tuple) else roles.predictions,
             prediction_type=prediction_type,
             task=task,
@@ -326,13 +348,19 @@ def _roles(
 
 
 def _survey(
-    source: ParquetSource, reader: Reader, roles: Roles, n_jobs: int | None, show_progress: bool | None, model: Any
+    source: ParquetSource,
+    reader: Reader,
+    roles: Roles,
+    n_jobs: int | None,
+    show_progress: bool | None,
+    *,
+    features: bool,
 ) -> Survey:
     positions = sample_positions(source.rows)
     tasks = []
     for part in source.parts():
         first, last = np.searchsorted(positions, [part.start, part.start + part.rows])
-        tasks.append(SurveyTask(part, reader, roles, model is not None, positions[first:last]))
+        tasks.append(SurveyTask(part, reader, roles, features, positions[first:last]))
     found = run_tasks(tasks, n_jobs=n_jobs, what="Looking at the data", show_progress=show_progress)
     assert isinstance(found, Survey)
     return found
@@ -404,11 +432,11 @@ def _edges(survey: Survey, roles: Roles) -> tuple[dict[str, list[float] | None],
         if column.counts is not None and len(column.counts) <= MAX_NUMERIC_GROUPS:
             continue
         if column.counts is not None:
-            edges[name] = quartile_edges(_quartiles(column.counts))
+            edges[name] = rounded_quartiles(_quartiles(column.counts))
             distinct = f"{len(column.counts):,}"
         else:
             drawn = np.concatenate([numbers(frame[name]) for frame in survey.sample])
-            edges[name] = quartile_edges(np.quantile(drawn[np.isfinite(drawn)], [0.25, 0.5, 0.75]))
+            edges[name] = rounded_quartiles(np.quantile(drawn[np.isfinite(drawn)], [0.25, 0.5, 0.75]))
             distinct = f"more than {MOST_DISTINCT:,}"
         notes.append(quartile_note(name, distinct, edges[name] or []))
     return edges, notes
