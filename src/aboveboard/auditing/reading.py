@@ -164,7 +164,7 @@ def with_types(
         When a column does not hold what it should.
     """
     notes: list[str] = []
-    return _Converter(what, types or {}, like, like_what, "", notes).convert(frame)
+    return _Converter(what, types or {}, like, "", notes, like_what).convert(frame)
 
 
 # --- the file ---------------------------------------------------------------------------------------------------------
