@@ -35,7 +35,7 @@ def test_a_streamed_audit_has_the_figures_of_one_in_memory(case, table, tmp_path
 
 
 @pytest.mark.parametrize("case", ["scores", "clusters", "numbers"])
-@settings(max_examples=8)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_whatever_the_split_and_the_order_of_merging_the_figures_are_the_same(case, table, data):
     """The sums of the checks themselves, of parts of any sizes that are added in any order and any tree."""
@@ -63,12 +63,12 @@ def _part(subject, first, last):
     return replace(subject.take(np.arange(first, last)), offset=first)
 
 
-@settings(max_examples=6)
+@settings(max_examples=3)
 @given(sizes=st.lists(st.integers(0, 900), min_size=1, max_size=4), group=st.integers(50, 1200))
 def test_whatever_the_files_and_row_groups_the_report_is_the_same(sizes, group, table):
     sizes = [*sizes, max(len(table) - sum(sizes), 0)]
     with tempfile.TemporaryDirectory() as one, tempfile.TemporaryDirectory() as other:
-        only = ["performance", "calibration", "group_fairness", "group_missingness", "model_outputs"]
+        only = ["performance", "group_fairness", "group_missingness"]
         first = audited(write(table, Path(one), [len(table)]), "weights", stream=True, only=only)
         second = audited(write(table, Path(other), sizes, group=group), "weights", stream=True, only=only)
     assert differences(first, second) == []
