@@ -60,19 +60,27 @@ def test_the_hook_looks_at_tables_and_the_config_and_at_nothing_else(hook):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1500)  # pip fills an environment for the hook
 def test_pre_commit_builds_and_runs_it(loans, tmp_path_factory, monkeypatch):
     """Needs pre-commit and the package index that pip is configured with: the hook gets an environment of its own."""
     pytest.importorskip("pre_commit")
     if shutil.which("git") is None or not (ROOT / ".git").exists():
         pytest.skip("this is no git checkout")
     monkeypatch.setenv("PRE_COMMIT_HOME", str(tmp_path_factory.mktemp("pre-commit")))
-    for words in (["init", "--quiet"], ["add", "."]):
-        subprocess.run(["git", *words], check=True)
-    command = [sys.executable, "-m", "pre_commit", "try-repo", str(ROOT), "aboveboard-audit"]
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    commit = _run("git", "-C", str(ROOT), "rev-parse", "HEAD").stdout.strip()
+    (loans / ".pre-commit-config.yaml").write_text(
+        f"repos: [{{repo: '{ROOT}', rev: {commit}, hooks: [{{id: aboveboard-audit}}]}}]\n", encoding="utf-8"
+    )
+    _run("git", "init", "--quiet")
+    _run("git", "add", ".")
+    done = _run(sys.executable, "-m", "pre_commit", "run")
     assert done.returncode == 0, done.stdout + done.stderr
-    (loans / "audit.toml").write_text(CONFIG.replace('["calibration"]', '["duplicates"]') + 'fail-on = "note"\n')
-    subprocess.run(["git", "add", "."], check=True)
-    done = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    (loans / "audit.toml").write_text(CONFIG + "strict = true\n[limits]\n'calibration.ece' = 0.0\n", encoding="utf-8")
+    _run("git", "add", ".")
+    done = _run(sys.executable, "-m", "pre_commit", "run")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "Exit status 1 (--fail-on note)" in done.stdout
+    assert "Exit status 1 (--fail-on fail, --strict)" in done.stdout
+
+
+def _run(*command):
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)

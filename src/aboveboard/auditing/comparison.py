@@ -151,8 +151,9 @@ class Comparison:
     measures : tuple of Measure
         The figures that both reports give, those that moved farthest beyond chance first.
     checks : tuple of CheckChange
-    limits, subject, setting, accepted : tuple of Difference
-        Limits that differ; what was audited; versions, seed and effort; accepted findings (reason, or None).
+    limits, certificates, subject, setting, accepted : tuple of Difference
+        Limits that differ; guarantees ("holds", "does not hold", or None); what was audited; versions, seed and effort;
+        accepted findings (reason, or None).
     same_data : bool
         Whether rows, answers, predictions and groups have the same fingerprint.
     warnings : tuple of str
@@ -168,6 +169,7 @@ class Comparison:
     measures: tuple[Measure, ...]
     checks: tuple[CheckChange, ...]
     limits: tuple[Difference, ...]
+    certificates: tuple[Difference, ...]
     subject: tuple[Difference, ...]
     setting: tuple[Difference, ...]
     accepted: tuple[Difference, ...]
@@ -207,6 +209,7 @@ class Comparison:
             "measures": [measure.to_dict() for measure in self.measures],
             "checks": [{name: getattr(check, name) for name in check.__slots__} for check in self.checks],
             "limits": differences(self.limits),
+            "certificates": differences(self.certificates),
             "subject": differences(self.subject),
             "setting": differences(self.setting),
             "accepted": differences(self.accepted),
@@ -309,6 +312,7 @@ def compare(
         measures=_measures(changes, old, new, same_data=same_data),
         checks=checks,
         limits=tuple(_limit_changes(old, new)),
+        certificates=tuple(_certificate_changes(old, new)),
         subject=tuple(_subject_changes(old, new)),
         setting=tuple(_setting_changes(old, new)),
         accepted=tuple(_accepted_changes(old, new)),
@@ -559,6 +563,12 @@ def _usable(interval: tuple[Any, ...]) -> bool:
 
 
 def _refuse_other_questions(old: Report, new: Report) -> None:
+    suites = [report.subject.get("suite", "tabular") for report in (old, new)]
+    if suites[0] != suites[1]:
+        raise InputError(
+            f"the older report is of the suite {suites[0]} and the newer of the suite {suites[1]}",
+            expected="two reports on the same question",
+        )
     tasks = [report.subject.get("task") for report in (old, new)]
     if tasks[0] != tasks[1]:
         raise InputError(
@@ -601,6 +611,15 @@ def _limit_changes(old: Report, new: Report) -> Iterator[Difference]:
             yield Difference(name, before.get(name), after.get(name))
 
 
+def _certificate_changes(old: Report, new: Report) -> Iterator[Difference]:
+    before, after = (
+        {c.guarantee: "holds" if c.holds else "does not hold" for c in report.certificates} for report in (old, new)
+    )
+    for guarantee in dict.fromkeys((*before, *after)):
+        if before.get(guarantee) != after.get(guarantee):
+            yield Difference(guarantee, before.get(guarantee), after.get(guarantee))
+
+
 _PLAIN_FACTS: Final = (
     "target", "classes", "positive", "model", "prediction_type", "threshold", "rows", "training_rows", "weighted",
     "clusters", "min_cell", "data_sha256",
@@ -617,6 +636,10 @@ def _subject_changes(old: Report, new: Report) -> Iterator[Difference]:
         for item in dict.fromkeys((*before, *after)):
             if before.get(item) != after.get(item):
                 yield Difference(f"{name}: {item}", _kept(before.get(item)), _kept(after.get(item)))
+    before, after = ({f["name"]: f["value"] for f in r.subject.get("facts") or []} for r in (old, new))
+    for item in dict.fromkeys((*before, *after)):
+        if before.get(item) != after.get(item):
+            yield Difference(str(item), before.get(item), after.get(item))
     before, after = (report.subject.get("reference_groups") or {} for report in (old, new))
     for item in dict.fromkeys((*before, *after)):
         if before.get(item) != after.get(item):

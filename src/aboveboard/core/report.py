@@ -133,6 +133,13 @@ class Report:
                 raise TypeError(f"{name} is no {kind.__name__}")
         if not all(isinstance(entry.get("id"), str) for entry in known["accepted"]):
             raise TypeError("an accepted finding has no id")
+        if not all(isinstance(limit.get("name"), str) for limit in known["limits"]):
+            raise TypeError("a limit has no name")
+        for name in ("features", "sensitive"):
+            if not all(isinstance(entry.get("name"), str) for entry in known["subject"].get(name) or []):
+                raise TypeError(f"one of the {name} has no name")
+        if not isinstance(known["subject"].get("reference_groups") or {}, dict):
+            raise TypeError("reference_groups is no dict")
         for name in ("findings", "not_run"):
             known[name] = tuple(Finding.from_dict(item) for item in known[name])
         known["certificates"] = tuple(Certificate.from_dict(item) for item in known["certificates"])

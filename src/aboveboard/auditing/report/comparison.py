@@ -270,6 +270,7 @@ def _listings(comparison: Comparison) -> list[Listing]:
             Listing(title, ("What", "Before", "Now"), _difference_rows(differences))
             for title, differences in (
                 ("Limits that differ", comparison.limits),
+                ("Guarantees that differ", comparison.certificates),
                 ("Accepted findings that differ", comparison.accepted),
                 ("What else differs in what was audited", comparison.subject),
                 ("Versions and settings that differ", comparison.setting),

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from aboveboard.auditing.suites import AREAS
+from aboveboard.auditing.suites import AREAS, SUITES
 from aboveboard.core.finding import SEVERITIES, SUPPRESSED, Cell, Column, Finding
 from aboveboard.core.report import Report
 
@@ -29,6 +29,7 @@ __all__ = [
     "sections",
     "shorten",
     "table_rows",
+    "unit",
     "verdict",
     "with_unit",
     "writing",
@@ -285,12 +286,18 @@ _WRITINGS: Final = {"points": "points", "share": "percent"}
 
 def writing(finding: Finding, report: Report) -> str:
     """Return how the figures of a finding are written: the unit of the limit that it was judged against decides."""
-    units = {
-        entry.get("unit")
+    styles = {
+        _WRITINGS.get(str(entry.get("unit")).partition(" ")[0], "number")
         for entry in report.limits
         if str(entry.get("name")).startswith(f"{finding.check}.") and entry.get("value") == finding.limit
     }
-    return _WRITINGS.get(str(units.pop()).partition(" ")[0], "number") if len(units) == 1 else "number"
+    return styles.pop() if len(styles) == 1 else "number"
+
+
+def unit(report: Report) -> tuple[str, str]:
+    """Return what is counted in the findings, one and many, such as ``("row", "rows")``."""
+    name = report.subject.get("suite")
+    return next((suite.unit for suite in SUITES if suite.name == name), ("row", "rows"))
 
 
 def amount(finding: Finding, report: Report) -> Amount:
@@ -304,7 +311,8 @@ def amount(finding: Finding, report: Report) -> Amount:
         method = f" ({interval.method})" if interval.method else ""
         sure.append(f"{100 * interval.level:g}\u00a0% {kind} {with_unit(span, style)}{method}")
     if finding.n is not None:
-        sure.append(f"{finding.n:,} {'row' if finding.n == 1 else 'rows'}")
+        one, many = unit(report)
+        sure.append(f"{finding.n:,} {one if finding.n == 1 else many}")
     limit = "" if finding.limit is None else number(finding.limit, style)
     limit = limit.replace(".0\u00a0", "\u00a0").removesuffix(".0")
     return Amount(
