@@ -373,16 +373,16 @@ def _run_one(subject: Audited, spec: CheckSpec, effort: Effort, random_state: in
     seed = _seed(random_state, spec.name)
     cap = spec.sampled_rows(effort) if streamed and spec.streams == "sample" else spec.rows(effort)
     notes: tuple[str, ...] = ()
-    check: Callable[..., list[Finding]] = _module(spec).check
-    if isinstance(subject, StreamedSubject) and spec.streams == "sums":
-        check = partial(_module(spec).judge, sums=subject.sums(spec.name))
-    elif cap is not None:
+    sums = subject.sums(spec.name) if isinstance(subject, StreamedSubject) and spec.streams == "sums" else None
+    if sums is None and cap is not None:
         drawn = [f"{cap:,} of {size:,} {what}" for what, size in subject.sizes(spec).items() if cap < size]
         if drawn:
             notes = (f"{spec.title}: {' and '.join(drawn)}, drawn at random (effort {effort}).",)
         if drawn or streamed:
             subject = subject.sample(cap, seed)
     try:
+        module = _module(spec)
+        check: Callable[..., list[Finding]] = module.check if sums is None else partial(module.judge, sums=sums)
         findings = check(subject, random_state=seed, effort=effort)
         _refuse_malformed(findings, spec)
     except (KeyboardInterrupt, ModelError):

@@ -41,8 +41,8 @@ def _under_a_limit(path, way, limit):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the limit is one of Linux")
 def test_a_table_that_does_not_fit_under_a_limit_is_streamed_under_it(tmp_path):
-    path = write_table(tmp_path / "large.parquet", 20_000_000)
-    limit = 3 * 2**29
+    path = write_table(tmp_path / "large.parquet", 30_000_000)
+    limit = 5 * 2**29
     streamed = _under_a_limit(path, "stream", limit)
     assert streamed.returncode == 0, streamed.stderr[-2000:]
     assert json.loads(streamed.stdout)
