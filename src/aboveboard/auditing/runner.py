@@ -14,6 +14,7 @@ from importlib import metadata
 from typing import Any, Final, Literal
 
 import aboveboard
+from aboveboard.auditing.model import source_of
 from aboveboard.auditing.parquet import is_source
 from aboveboard.auditing.streaming import StreamedSubject, StreamedTable, read_or_stream, stream_subject
 from aboveboard.auditing.subject import PredictionType, Subject, Task, make_subject
@@ -208,6 +209,13 @@ def audit(
     table, read_notes = _table(X, stream)
     read: Callable[..., Subject] = make_subject
     if isinstance(table, StreamedTable):
+        source = source_of(model)
+        if source is not None and source.format == "endpoint":
+            raise InputError(
+                "the data are streamed and the model is an endpoint, which would be asked about every row",
+                expected="predictions in the table, or a model that runs here",
+                remedy="Ask it about a random sample of the rows",
+            )
         read = partial(stream_subject, show_progress=show_progress)
     subject = read(
         model,

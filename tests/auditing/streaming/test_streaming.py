@@ -247,6 +247,20 @@ def test_data_are_streamed_where_they_would_not_fit(table, tmp_path, monkeypatch
         aboveboard.audit(None, table, "y", predictions="p", stream=True)
 
 
+def test_an_endpoint_is_not_asked_about_every_row(table, tmp_path):
+    from aboveboard.auditing.model import ModelSource
+
+    class Endpoint:
+        source_ = ModelSource(format="endpoint", model="endpoint", name="scores")
+
+        def __call__(self, X):
+            raise AssertionError("it was asked")
+
+    folder = write(table, tmp_path / "data", [3000])
+    with pytest.raises(InputError, match="the model is an endpoint"):
+        aboveboard.audit(Endpoint(), folder, "y", stream=True)
+
+
 # --- refusals -------------------------------------------------------------------------------------------------------
 
 

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from aboveboard.auditing.frames import column_kind
-from aboveboard.auditing.model import Answers, FittedModel
+from aboveboard.auditing.model import Answers, FittedModel, not_asked
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
-from aboveboard.core.errors import ModelError
+from aboveboard.core.errors import ModelError, QueriesSpent
 from aboveboard.core.finding import Finding, Severity
 
 __all__ = ["check"]
@@ -63,7 +63,15 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     rows = np.sort(rng.choice(len(subject), size=min(_ROWS, len(subject)), replace=False))
     X = subject.X.iloc[rows]
     expected = Answers(subject.prediction[rows], None if subject.score is None else subject.score[rows])
-    return [_finding(subject, probe, expected) for probe in _probes(subject, subject.model, X)]
+    model = replace(subject.model, afresh=True)
+    return [_finding(subject, probe, expected) for probe in _probes(subject, model, X)]
+
+
+def questions(X: pd.DataFrame, *, effort: Effort, training_rows: int) -> list[int]:  # noqa: ARG001 - one signature
+    """Return the rows of each question that `check` may ask; some of them do not apply to every table."""
+    rows = min(_ROWS, len(X))
+    kinds = len({column_kind(X[name]) for name in X.columns})
+    return [1, *[rows] * (kinds + 4)]
 
 
 def _probes(subject: Subject, model: FittedModel, X: pd.DataFrame) -> Iterator[_Probe]:
@@ -134,6 +142,8 @@ def _finding(subject: Subject, probe: _Probe, expected: Answers) -> Finding:
         warnings.simplefilter("ignore")  # a model that warns has answered
         try:
             answers = probe.ask()
+        except QueriesSpent as stop:
+            return not_asked(stop, **common)
         except ModelError as error:
             kind = f"an error ({error.kind})" if error.kind else "a malformed answer"
             return Finding(

@@ -25,12 +25,21 @@ from aboveboard.auditing.checks.performance.sums import (
     summarise,
     weighted_quantile,
 )
-from aboveboard.auditing.checks.performance.training import train_gap
+from aboveboard.auditing.checks.performance.training import questions, train_gap
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
 from aboveboard.core.finding import Finding
 
-__all__ = ["PerformanceLayout", "PerformanceSums", "check", "judge", "layout", "summarise", "weighted_quantile"]
+__all__ = [
+    "PerformanceLayout",
+    "PerformanceSums",
+    "check",
+    "judge",
+    "layout",
+    "questions",
+    "summarise",
+    "weighted_quantile",
+]
 
 _REPLICATES: Final[dict[str, int]] = {"quick": 200, "standard": 1000, "full": 2000}
 

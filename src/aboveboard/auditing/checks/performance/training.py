@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from aboveboard._stats.blocks import BlockSums, row_blocks
@@ -12,14 +13,20 @@ from aboveboard.auditing.checks.performance.findings import COMMON
 from aboveboard.auditing.checks.performance.measures import accuracy
 from aboveboard.auditing.checks.performance.sums import PerformanceSums
 from aboveboard.auditing.estimates import Rows, interval_text, percent
+from aboveboard.auditing.model import not_asked
 from aboveboard.auditing.subject import Subject, Training
 from aboveboard.auditing.suites import Effort
-from aboveboard.core.errors import ModelError
+from aboveboard.core.errors import ModelError, QueriesSpent
 from aboveboard.core.finding import Finding, Interval, Severity
 
-__all__ = ["train_gap"]
+__all__ = ["questions", "train_gap"]
 
 _TRAIN_ROWS: Final[dict[str, int]] = {"quick": 2_000, "standard": 20_000, "full": 200_000}
+
+
+def questions(X: pd.DataFrame, *, effort: Effort, training_rows: int) -> list[int]:  # noqa: ARG001 - one signature
+    """Return the rows of each question that the check asks the model: one about training rows, where there are any."""
+    return [min(training_rows, _TRAIN_ROWS[effort])] if training_rows else []
 
 
 def train_gap(
@@ -36,6 +43,8 @@ def train_gap(
         return Finding(statement="There are no usable training rows.", status="inconclusive", **common)
     try:
         answers = subject.model.answer(train.X.iloc[usable])
+    except QueriesSpent as stop:
+        return not_asked(stop, **common)
     except ModelError as error:
         cause = error.kind or "a malformed answer"
         return Finding(
