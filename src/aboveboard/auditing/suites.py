@@ -76,7 +76,7 @@ class CheckSpec:
         What must be given for the check to apply, see `Need`.
     streams : {"sums", "sample", "no"}
         How it looks at data that do not fit into memory: at sums over all rows (its module then has ``layout``,
-        ``summarise`` and ``judge``, see `aboveboard.auditing.summaries`), at a sample, or not at all.
+        ``summarise`` and ``judge``, see ``aboveboard.auditing.summaries``), at a sample, or not at all.
     looks_at_features : bool
         Whether it needs the features of the rows; a model needs them in any case.
     """
