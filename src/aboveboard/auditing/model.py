@@ -309,9 +309,16 @@ def model_columns(model: Any, candidates: Sequence[str]) -> tuple[tuple[str, ...
     return tuple(candidates), expected is not None
 
 
-def not_asked(stop: QueriesSpent, **common: Any) -> Finding:
-    """Return what stands in the report instead of a finding for which the model could not be asked any more."""
-    return Finding(statement="The model was not asked.", status="skipped", reason=str(stop), **common)
+def not_asked(stop: QueriesSpent, *, left: Sequence[str] = (), **common: Any) -> Finding:
+    """Return what stands in the report instead of findings for which the model could not be asked any more.
+
+    Parameters
+    ----------
+    left : sequence of str
+        What was left out, where it is not the whole check.
+    """
+    out = f" Left out: {'; '.join(left)}." if left else ""
+    return Finding(statement="The model was not asked.", status="skipped", reason=f"{stop}{out}", **common)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -62,12 +62,16 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
         ("batches", f"asked about the same rows {_BATCH} at a time", batched, everything),
         ("single", "asked about one row at a time", single, alone),
     ]
+    findings: list[Finding] = []
     try:
         first = model.answer(X)
+        scale = _scale(model, first)
+        for key, way, ask, rows in ways:
+            findings.append(_finding(subject, key, way, ask, rows, first, scale))
     except QueriesSpent as stop:
-        return [not_asked(stop, id=f"model_determinism/{key}", **_COMMON) for key, *_ in ways]
-    scale = _scale(model, first)
-    return [_finding(subject, key, way, ask, rows, first, scale) for key, way, ask, rows in ways]
+        left = [way for _, way, *_ in ways[len(findings) :]] if findings else []
+        findings.append(not_asked(stop, id="model_determinism", left=left, **_COMMON))
+    return findings
 
 
 def questions(X: pd.DataFrame, *, effort: Effort, training_rows: int) -> list[int]:  # noqa: ARG001 - one signature
@@ -92,8 +96,6 @@ def _finding(
         # so few rows need no threads, and where cores are shared threads wait for each other a hundred times longer
         with threadpool_limits(1, user_api="openmp"):
             again = ask()
-    except QueriesSpent as stop:
-        return not_asked(stop, id=f"model_determinism/{key}", **_COMMON)
     except ModelError as error:
         kind = error.kind or "a malformed answer"
         return Finding(

@@ -64,7 +64,15 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     X = subject.X.iloc[rows]
     expected = Answers(subject.prediction[rows], None if subject.score is None else subject.score[rows])
     model = replace(subject.model, afresh=True)
-    return [_finding(subject, probe, expected) for probe in _probes(subject, model, X)]
+    probes = list(_probes(subject, model, X))
+    findings: list[Finding] = []
+    for probe in probes:
+        try:
+            findings.append(_finding(subject, probe, expected))
+        except QueriesSpent as stop:
+            left = [other.what for other in probes[len(findings) :]] if findings else []
+            return [*findings, not_asked(stop, id="model_inputs", left=left, **_COMMON)]
+    return findings
 
 
 def questions(X: pd.DataFrame, *, effort: Effort, training_rows: int) -> list[int]:  # noqa: ARG001 - one signature
@@ -142,8 +150,6 @@ def _finding(subject: Subject, probe: _Probe, expected: Answers) -> Finding:
         warnings.simplefilter("ignore")  # a model that warns has answered
         try:
             answers = probe.ask()
-        except QueriesSpent as stop:
-            return not_asked(stop, **common)
         except ModelError as error:
             kind = f"an error ({error.kind})" if error.kind else "a malformed answer"
             return Finding(

@@ -49,7 +49,7 @@ def test_the_plan_is_told_in_plain_sentences():
         "The endpoint will be asked at most 43 times, about 3,010 rows in all: 10 for the predictions, 33 by "
         "Determinism. Retries come on top. Of each row it gets: age, job."
     )
-    assert Plan(1, 0, {}, 5, tuple(f"c{i}" for i in range(20))).text(None).endswith("c11 and 8 more.")
+    assert Plan(1, 0, {}, 5, tuple(f"c{i}" for i in range(48))).text(None).endswith("c39 and 8 more.")
 
 
 @pytest.mark.parametrize(

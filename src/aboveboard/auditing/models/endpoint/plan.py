@@ -9,7 +9,7 @@ from aboveboard.auditing.suites import CheckSpec, Effort
 
 __all__ = ["Plan", "plan"]
 
-_SHOWN_COLUMNS = 12
+_SHOWN_COLUMNS = 40
 
 
 @dataclass(frozen=True, slots=True)
