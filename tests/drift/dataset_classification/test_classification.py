@@ -365,3 +365,36 @@ def test_nothing_is_answered_before_it_is_fitted(gaussians):
     for call in ("summary", "findings"):
         with pytest.raises(NotFittedError):
             getattr(plain(), call)()
+
+
+def test_the_ranks_of_scores_are_those_of_mann_and_whitney_on_all_rows_that_did_not_train(gaussians):
+    sources = gaussians(0.6, 400, d=1)
+    test = plain(estimator=LogisticRegression(), n_train=300).fit(sources)
+    result = test.result_
+    assert result.n_held_out < 200
+    assert result.score_p_value < 1e-3
+    null = [
+        plain(estimator=LogisticRegression(), random_state=s).fit(gaussians(0.0, 200, s, 1)).result_.score_p_value
+        for s in range(100)
+    ]
+    assert stats.kstest(null, "uniform").pvalue > 0.001
+    three = {**sources, "third": gaussians(0.0, 400, 5, 1)["left"]}
+    assert plain(estimator=LogisticRegression()).fit(three).result_.score_p_value is None
+
+
+def test_a_rung_chooses_its_classifier_anew():
+    """A straight line tells the rows apart as they are, and is blind to what ranks leave: a checkerboard."""
+    rng, n = np.random.default_rng(0), 1500
+    frames = {}
+    for sign, name in ((1, "same"), (-1, "opposite")):
+        x, y = rng.uniform(-1, 1, size=(2, n))
+        frames[name] = pd.DataFrame(
+            {"x": x, "y": sign * np.sign(x) * np.abs(y), "z": rng.normal(2.5 * sign, 1, size=n)}
+        )
+    test = DatasetClassification(controls=("ladder",), ladder=["ranks"], random_state=0).fit(frames)
+    linear = DatasetClassification(
+        estimator=LogisticRegression(), controls=("ladder",), ladder=["ranks"], random_state=0
+    ).fit(frames)
+    assert test.result_.accuracy > 0.98
+    assert linear.ladder_["accuracy"][1] < 0.6
+    assert test.ladder_["accuracy"][1] > 0.9

@@ -1,7 +1,7 @@
 """The controls: sources that cannot differ, fewer rows, and rows from which something was taken away."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class Rung:
     name: str
     apply: Callable[[Trial, np.random.Generator], Features]
     column: str = ""
+    rechoose: bool = True
+    """Whether the classifier is chosen anew: one that fits the rows as they are may be blind to what is left."""
 
 
 def pseudo(trial: Trial, repeats: int, seed: int) -> pd.DataFrame:
@@ -136,20 +138,21 @@ def _random_codes(
 
 def _grown(trial: Trial, name: str, order: Codes, size: int, seed: int) -> tuple[Any, ...]:
     per_source = [order[trial.codes[order] == j][:size] for j in range(trial.m)]
-    split = Split(np.concatenate(per_source), trial.split.held_out, trial.split.balanced)
-    found = _again(trial, trial.features, name, split, seed)
+    split = replace(trial.split, train=np.concatenate(per_source))
+    found = _again(trial, trial.features, trial.only(name), split, seed)
     return size, found.accuracy, *found.ci, found.p_value, found.train_accuracy
 
 
 def _one_rung(trial: Trial, name: str, rung: Rung, seed: np.random.SeedSequence) -> tuple[float, float, float, float]:
     rng = np.random.default_rng(seed)
-    found = _again(trial, rung.apply(trial, rng), name, trial.split, int(rng.integers(2**31)))
+    candidates = trial.candidates if rung.rechoose else trial.only(name)
+    found = _again(trial, rung.apply(trial, rng), candidates, trial.split, int(rng.integers(2**31)))
     return found.accuracy, *found.ci, found.p_value
 
 
-def _again(trial: Trial, features: Features, name: str, split: Split, seed: int) -> SourceTest:
-    trained = train(
-        features.take(split.train), trial.codes[split.train], trial.m, trial.only(name), seed, calibrate=False
-    )
+def _again(trial: Trial, features: Features, candidates: Candidates, split: Split, seed: int) -> SourceTest:
+    groups = None if trial.groups is None else trial.groups[split.train]
+    rows = features.take(split.train)
+    trained = train(rows, trial.codes[split.train], trial.m, candidates, seed, calibrate=False, groups=groups)
     found, _ = judge(trained, features, trial.codes, split, trial.names, seed)
     return found

@@ -45,10 +45,11 @@ class TreesLearner:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         categorical = features.categorical if features.categorical is not None and features.categorical.any() else None
-        trees = 100 if len(features) >= _MANY else 50
+        # fewer and longer steps where rows are few
+        trees, rate = (100, 0.1) if len(features) >= _MANY else (30, 0.15)
         self.model_ = HistGradientBoostingClassifier(
-            max_iter=max(trees // max(m - 1, 1), 30),
-            learning_rate=0.1 if m <= 2 else 0.2,
+            max_iter=max(trees // (m - 1), 30) if m > 2 else trees,
+            learning_rate=rate if m <= 2 else 0.2,
             max_leaf_nodes=15,
             l2_regularization=1.0,
             categorical_features=categorical,

@@ -46,7 +46,8 @@ class SourceTest:
     balanced_accuracy : float
         Mean over sources of the share named rightly.
     auroc : float
-        Of one source against the other; for three or more, the mean of one against the rest.
+        Of one source against the other; for three or more, the mean of one against the rest. This and `score_p_value`
+        also count the rows that were kept in reserve and not drawn.
     score_p_value : float or None
         For two sources: of the ranks of the probabilities (Mann-Whitney) instead of the guesses. It finds smaller
         differences in few rows, and its level is approximate. Choose one of the two before looking.
@@ -120,6 +121,9 @@ def judge(
         bound = max(0.0, float(lows.sum()) - 1.0) if m == 2 else None
     certain = int(np.count_nonzero(proba.max(axis=1) > CERTAIN))
     certain_low, certain_high = wilson(certain, n, level=LEVEL)
+    # ranks of probabilities need no die: the rows in reserve count as well
+    all_truth = np.concatenate([truth, codes[split.spare]])
+    all_proba = np.concatenate([proba, trained.proba(features.take(split.spare))]) if len(split.spare) else proba
     trained_on = trained.proba(features.take(split.train)).argmax(axis=1)
     result = SourceTest(
         sources=names,
@@ -131,8 +135,8 @@ def judge(
             confusion, index=pd.Index(names, dtype=object, name="source"), columns=pd.Index(names, dtype=object)
         ),
         balanced_accuracy=mean_recall,
-        auroc=_auroc(proba, truth, m),
-        score_p_value=_score_p_value(proba, truth) if m == 2 else None,
+        auroc=_auroc(all_proba, all_truth, m),
+        score_p_value=_score_p_value(all_proba, all_truth) if m == 2 else None,
         tv_lower_bound=bound,
         certain_share=certain / n,
         certain_ci=(float(certain_low), float(certain_high)),

@@ -42,12 +42,15 @@ class Split:
     Parameters
     ----------
     train, held_out : ndarray of int
+    spare : ndarray of int
+        Rows that were kept in reserve and not drawn: neither trained on nor counted among the guesses.
     balanced : bool
         Whether training rows are equally many per source, and the sources of held-out rows were drawn by a fair die.
     """
 
     train: NDArray[np.intp]
     held_out: NDArray[np.intp]
+    spare: NDArray[np.intp]
     balanced: bool
 
 
@@ -117,7 +120,8 @@ def balanced_split(
         if (counts <= [len(pool) for pool in pools.reserve]).all():
             break
     held_out = np.concatenate([pool[:count] for pool, count in zip(pools.reserve, counts, strict=True)])
-    return Split(rng.permutation(train), rng.permutation(held_out), balanced=True)
+    spare = np.concatenate([pool[count:] for pool, count in zip(pools.reserve, counts, strict=True)])
+    return Split(rng.permutation(train), rng.permutation(held_out), spare[:MOST_HELD_OUT], balanced=True)
 
 
 def whole_split(
@@ -141,7 +145,8 @@ def whole_split(
         raise InputError(
             f"{total} rows would be held out", expected=f"at least {FEWEST_HELD_OUT}", remedy="Raise n_val"
         )
-    return Split(rng.permutation(np.concatenate(train)), rng.permutation(np.concatenate(held_out)), balanced=False)
+    together = rng.permutation(np.concatenate(held_out))
+    return Split(rng.permutation(np.concatenate(train)), together, together[:0], balanced=False)
 
 
 def needed(n_val: int, m: int) -> int:

@@ -28,6 +28,7 @@ _BINS: Final = 10
 _LEFT_OUT: Final = 10
 _IMPORTANCE_ROWS: Final = 2_000
 _REPEATS: Final = 3
+_AT_ONCE: Final = 50_000
 _TINY: Final = 1e-12
 
 
@@ -96,28 +97,33 @@ class TableModality:
         features, codes = trial.features.take(rows), trial.codes[rows]
         weight = 1.0 / np.bincount(codes, minlength=trial.m)[codes]
 
-        def quality(values: NDArray[np.float64]) -> tuple[float, float]:
+        def quality(values: NDArray[np.float64]) -> NDArray[np.float64]:
+            """Return log-loss and accuracy of each copy of the rows in a stack of them, shape (copies, 2)."""
             proba = trained.proba(Features(values, features.names, features.categorical))
-            loss = -np.log(np.maximum(proba[np.arange(len(codes)), codes], _TINY))
-            right = proba.argmax(axis=1) == codes
-            return float(np.average(loss, weights=weight)), float(np.average(right, weights=weight))
+            proba = proba.reshape(-1, len(rows), trial.m)
+            loss = -np.log(np.maximum(proba[:, np.arange(len(rows)), codes], _TINY))
+            right = (proba.argmax(axis=2) == codes).astype(np.float64)
+            return np.stack([np.average(part, axis=1, weights=weight) for part in (loss, right)], axis=1)
 
-        loss, accuracy = quality(features.values)
-        found = []
-        for j, name in enumerate(features.names):
-            changes = []
-            for _ in range(_REPEATS):
-                values = features.values.copy()
-                values[:, j] = values[rng.permutation(len(rows)), j]
-                new_loss, new_accuracy = quality(values)
-                changes.append((new_loss - loss, accuracy - new_accuracy))
-            found.append((name, *np.mean(changes, axis=0)))
+        loss, accuracy = quality(features.values)[0]
+        shuffles = np.repeat(np.arange(len(features.names)), _REPEATS)
+        changes = np.empty((len(shuffles), 2))
+        # many copies at a time: a call of its own for each would cost more than the predictions
+        for block in np.array_split(np.arange(len(shuffles)), -(-len(shuffles) * len(rows) // _AT_ONCE)):
+            values = np.tile(features.values, (len(block), 1))
+            for copy, shuffle in enumerate(block):
+                column = shuffles[shuffle]
+                place = slice(copy * len(rows), (copy + 1) * len(rows))
+                values[place, column] = features.values[rng.permutation(len(rows)), column]
+            changes[block] = quality(values)
+        means = changes.reshape(-1, _REPEATS, 2).mean(axis=1)
+        found = [(n, new - loss, accuracy - less) for n, (new, less) in zip(features.names, means, strict=True)]
         table = named_frame(found, IMPORTANCE_COLUMNS)
         return table.sort_values("log_loss_increase", ascending=False, kind="stable", ignore_index=True)
 
 
 def _without(column: str) -> Rung:
-    return Rung("leave_one_out", lambda trial, _: trial.features.without(column), column)
+    return Rung("leave_one_out", lambda trial, _: trial.features.without(column), column, rechoose=False)
 
 
 def _categorical(features: Features) -> NDArray[np.bool_]:
@@ -155,7 +161,7 @@ def _ranked(trial: Trial, rng: np.random.Generator) -> Features:
     """
     values = np.full_like(trial.features.values, np.nan)
     columns = range(len(trial.features.names))
-    for part in (trial.split.train, trial.split.held_out):
+    for part in (trial.split.train, np.concatenate([trial.split.held_out, trial.split.spare])):
         for code in range(trial.m):
             rows = part[trial.codes[part] == code]
             for j in columns:

@@ -133,6 +133,9 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
             "are judged, drawn by a fair die; growth is over 100, 200, 400 and 800 training rows in all.",
             "Adult and ACS share age, education, marital status, sex, race and place of birth, spelled alike; of ACS "
             "the employed from 17 on are kept, since Adult has none but workers.",
+            "Alibi Detect fits one classifier and compares its scores on a quarter of the rows. Here two are "
+            "cross-validated, chosen from and calibrated, and every column is shuffled to say what tells most, all of "
+            "which the seconds include. Of the two p-values, that of the ranks of scores is compared.",
             "ACS is bundled for two years, which are compared with each other.",
         ),
         peers=peers,
@@ -543,7 +546,7 @@ def _semantic(images: NDArray[np.uint8], labels: NDArray[Any], seed: int) -> Tab
     rng = np.random.default_rng(seed)
     order = rng.permutation(len(images))
     one, other = order[: len(order) // 2], order[len(order) // 2 :]
-    share = np.where(np.isin(labels[other], ["Trouser", "Dress", "Sandal", "Bag"]), 1.0, 0.3)
+    share = np.where(np.isin(labels[other], ["trouser", "dress", "sandal", "bag"]), 1.0, 0.3)
     other = other[rng.random(len(other)) < share]
 
     def pooled(pictures: NDArray[np.uint8]) -> NDArray[np.float64]:
@@ -578,9 +581,9 @@ def _peer_part(repeats: int, seed: int) -> tuple[list[Criterion], Table, dict[st
     found = {name: run_peer(*call, arrays, seed=seed) for name, call in calls.items()}
     ours: dict[str, dict[str, list[float]]] = {"guesses": {}, "ranks": {}, "seconds": {}}
     for name, pairs in tasks.items():
-        for reference, current in pairs:
+        for repeat, (reference, current) in enumerate(pairs):
             start = time.perf_counter()
-            test = DatasetClassification(controls=(), random_state=seed)
+            test = DatasetClassification(controls=(), random_state=seed + repeat)
             test.fit({"reference": reference, "current": current})
             ours["seconds"].setdefault(name, []).append(time.perf_counter() - start)
             ours["guesses"].setdefault(name, []).append(test.result_.p_value)
