@@ -4,6 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aboveboard.collective.justified_comments import (
+        ApprovalImputer,
+        EJRReport,
+        JRReport,
+        Ranking,
+        RepresentativeRanker,
+        extended_justified_representation,
+        feed_audit,
+        justified_representation,
+    )
     from aboveboard.collective.selective_ranking import (
         RankingPath,
         SelectiveRanker,
@@ -16,17 +26,46 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ApprovalImputer",
+    "EJRReport",
+    "JRReport",
+    "Ranking",
     "RankingPath",
+    "RepresentativeRanker",
     "SelectiveRanker",
     "StabilityReport",
     "TierCheck",
     "check_tiers",
+    "extended_justified_representation",
+    "feed_audit",
+    "justified_representation",
     "rank_audit",
     "ranks_from_orders",
     "stability_audit",
 ]
 
-_MODULES = {"selective_ranking": __all__}
+_MODULES = {
+    "justified_comments": (
+        "ApprovalImputer",
+        "EJRReport",
+        "JRReport",
+        "Ranking",
+        "RepresentativeRanker",
+        "extended_justified_representation",
+        "feed_audit",
+        "justified_representation",
+    ),
+    "selective_ranking": (
+        "RankingPath",
+        "SelectiveRanker",
+        "StabilityReport",
+        "TierCheck",
+        "check_tiers",
+        "rank_audit",
+        "ranks_from_orders",
+        "stability_audit",
+    ),
+}
 """Which method's module holds which names."""
 
 
