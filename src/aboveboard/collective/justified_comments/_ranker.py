@@ -131,8 +131,8 @@ class Ranking:
         return Certificate(
             kind="justified representation",
             guarantee=(
-                f"Of {facts['readers']:,} readers{' by weight' if facts['weighted'] else ''}, every group that is a k-th "
-                f"of all and shares an approved comment has a member who approves one of the first k; k = {lengths}."
+                f"Of {facts['readers']:,} readers{' by weight' if facts['weighted'] else ''}, every group that is a "
+                f"k-th of all and shares a comment has a member who approves one of the first k; k = {lengths}."
             ),
             parameters=parameters,
             assumptions=tuple(assumptions),
@@ -178,7 +178,8 @@ class RepresentativeRanker(BaseEstimator):  # type: ignore[misc]
     (`price_bound` in the certificate).
 
     The greedy rules and "mes" take O(nnz) and O(m) per comment; "exact" solves programs over the m comments, with one
-    product of the approval matrix per round.
+    product of the approval matrix per round. With more than 2,000 comments (comments x prefixes) it chooses among those
+    of the greedy rules, the best scores and the most approved, and does not prove that others are no better.
 
     References
     ----------
@@ -272,8 +273,9 @@ class RepresentativeRanker(BaseEstimator):  # type: ignore[misc]
         if self.rule == "mes":
             order = _rules.fill(_rules.equal_shares(profile, scores, k), scores, k)
         elif single:
-            first = self.rule != "greedy"
-            order = _rules.fill(_rules.cover_greedily(profile, scores, k, scores_first=first), scores, k)
+            kinds = {"greedy": (False,), "score_greedy": (True,)}.get(self.rule, (False, True))
+            found = [_rules.cover_greedily(profile, scores, k, scores_first=first) for first in kinds]
+            order = max((_rules.fill(some, scores, k) for some in found), key=lambda o: float(scores[o].sum()))
         else:
             order = _rules.coverage_order(profile, scores, k)
             if self.rule != "greedy":
@@ -283,8 +285,8 @@ class RepresentativeRanker(BaseEstimator):  # type: ignore[misc]
             order = _rules.arrange(order, scores, prefixes)
             top = _rules.value(_rules.fill([], scores, k), scores, prefixes)
             return order, None, _rules.value(order, scores, prefixes) >= top
-        found = _rules.best_nested(profile, scores, prefixes, order, self.time_limit)
-        return _rules.arrange(found.order, scores, prefixes), found.bound, found.optimal
+        best = _rules.best_nested(profile, scores, prefixes, order, self.time_limit)
+        return _rules.arrange(best.order, scores, prefixes), best.bound, best.optimal
 
     def _price_bound(self, profile: Profile, scores: NDArray[np.float64], k: int) -> float | None:
         needed = len(_rules.cover_greedily(profile, scores, k, scores_first=self.rule == "score_greedy"))

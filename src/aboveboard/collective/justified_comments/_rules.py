@@ -26,6 +26,8 @@ _SLACK: Final = 1e-9
 _GAP: Final = 1e-7
 _CUTS: Final = 10
 """How many comments give a cut per round, those with the largest excluded group first."""
+_MOST_UNKNOWN: Final = 2000
+"""How many comments x prefixes a program may have: beyond, HiGHS does not keep to its time limit."""
 
 
 @dataclass
@@ -226,13 +228,18 @@ def best_nested(profile: Profile, scores: Floats, prefixes: tuple[int, ...], sta
     sum_j min(g_j, d) x_j >= d with d = e - q + 1, and W does not. The program is solved, the cuts of the worst
     comments are added, and so on until nobody is left out. No variable stands for a reader: readers cost one product
     of the sparse matrix per round.
+
+    With very many comments the program sees some of them only: those of `start`, the best scores and the most
+    approved. What it finds is justified all the same, but proves nothing about the others.
     """
     deadline = time.monotonic() + time_limit
     m, levels = profile.m, len(prefixes)
     spread = float(np.ptp(scores)) or 1.0
     low = float(scores.min())
-    gain = np.concatenate([(scores - low) / spread / (p * levels) for p in prefixes])
-    base, least, most = _nesting(m, prefixes)
+    seen = _candidates(profile, scores, start, max(_MOST_UNKNOWN // levels, 4 * prefixes[-1]))
+    columns = np.concatenate([level * m + seen for level in range(levels)])
+    gain = np.concatenate([(scores[seen] - low) / spread / (p * levels) for p in prefixes])
+    base, least, most = _nesting(len(seen), prefixes)
     best, best_value = start, value(start, scores, prefixes)
     top = fill([], scores, prefixes[-1])
     bound = value(top, scores, prefixes)
@@ -243,26 +250,26 @@ def best_nested(profile: Profile, scores: Floats, prefixes: tuple[int, ...], sta
         found = milp(
             -gain,
             constraints=LinearConstraint(
-                sparse.vstack([base, *cuts], format="csr"),
+                sparse.vstack([base, *(cut[:, columns] for cut in cuts)], format="csr"),
                 np.r_[least, np.ones(len(cuts))],
                 np.r_[most, np.full(len(cuts), np.inf)],
             ),
             bounds=Bounds(0, 1),
-            integrality=np.ones(m * levels),
+            integrality=np.ones(len(gain)),
             options={"mip_rel_gap": _GAP, "time_limit": left},
         )
-        if found.mip_dual_bound is not None:
+        if found.mip_dual_bound is not None and len(seen) == m:
             bound = min(bound, low - spread * float(found.mip_dual_bound))
         if found.x is None:
             if found.status == 2:
                 raise RuntimeError("HiGHS says that no selection is justified, although one always is")
             break
-        order = _order(found.x.reshape(levels, m) > 0.5, prefixes)
+        order = _order(found.x.reshape(levels, len(seen)) > 0.5, seen)
         new = _cuts(profile, order, prefixes)
         if not new:
             if (reached := value(order, scores, prefixes)) > best_value:
                 best, best_value = order, reached
-            if found.status == 0:
+            if found.status == 0 and len(seen) == m:
                 return Nested(best, max(best_value, min(bound, best_value + _GAP * spread)), optimal=True)
             break
         cuts += new
@@ -281,12 +288,23 @@ def _nesting(m: int, prefixes: tuple[int, ...]) -> tuple[sparse.csr_array, Float
     return rows, np.r_[p, np.full(count, -np.inf)], np.r_[p, np.zeros(count)]
 
 
-def _order(chosen: NDArray[np.bool_], prefixes: tuple[int, ...]) -> Picks:
-    """Return an order whose prefixes are the rows of `chosen`."""
+def _candidates(profile: Profile, scores: Floats, start: Picks, most: int) -> NDArray[np.intp]:
+    """Return the comments that the program may choose, in order of position: all where they are not too many."""
+    if profile.m <= most:
+        return np.arange(profile.m)
+    kept = np.zeros(profile.m, dtype=bool)
+    kept[start] = True
+    for worth in (scores, profile.support()):
+        kept[np.argsort(-worth, kind="stable")[: most // 2]] = True
+    return np.flatnonzero(kept)
+
+
+def _order(chosen: NDArray[np.bool_], seen: NDArray[np.intp]) -> Picks:
+    """Return an order whose prefixes are the rows of `chosen`, over the comments `seen`."""
     order: Picks = []
-    for row in chosen[: len(prefixes)]:
+    for row in chosen:
         taken = set(order)
-        order += [int(c) for c in np.flatnonzero(row) if int(c) not in taken]
+        order += [int(c) for c in seen[row] if int(c) not in taken]
     return order
 
 
