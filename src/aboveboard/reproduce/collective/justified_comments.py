@@ -52,7 +52,7 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
         speed, speed_table = _scale(random_state)
         criteria += speed
         tables.append(speed_table)
-    return Outcome(tuple(criteria), figures, tuple(tables), tuple(notes), peers)
+    return Outcome(criteria, figures, tuple(tables), tuple(notes), peers)
 
 
 # --- two camps --------------------------------------------------------------------------------------------------------
@@ -140,7 +140,8 @@ def _prefixes(seed: int) -> Criterion:
 
 
 def _remesh(prompts: dict[str, Flags]) -> tuple[list[Criterion], Table, Figure, dict[str, Any]]:
-    violated, worst, proved = {}, {}, {}
+    violated, proved = {}, {}
+    worst: dict[str, dict[str, float]] = {}
     served: dict[str, dict[str, float]] = {}
     loss: dict[str, dict[str, float]] = {}
     justifying = {}
