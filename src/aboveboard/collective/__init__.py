@@ -45,34 +45,29 @@ __all__ = [
 ]
 
 _MODULES = {
-    "justified_comments": (
-        "ApprovalImputer",
-        "EJRReport",
-        "JRReport",
-        "Ranking",
-        "RepresentativeRanker",
-        "extended_justified_representation",
-        "feed_audit",
-        "justified_representation",
-    ),
-    "selective_ranking": (
-        "RankingPath",
-        "SelectiveRanker",
-        "StabilityReport",
-        "TierCheck",
-        "check_tiers",
-        "rank_audit",
-        "ranks_from_orders",
-        "stability_audit",
-    ),
+    "ApprovalImputer": "justified_comments",
+    "EJRReport": "justified_comments",
+    "JRReport": "justified_comments",
+    "Ranking": "justified_comments",
+    "RankingPath": "selective_ranking",
+    "RepresentativeRanker": "justified_comments",
+    "SelectiveRanker": "selective_ranking",
+    "StabilityReport": "selective_ranking",
+    "TierCheck": "selective_ranking",
+    "check_tiers": "selective_ranking",
+    "extended_justified_representation": "justified_comments",
+    "feed_audit": "justified_comments",
+    "justified_representation": "justified_comments",
+    "rank_audit": "selective_ranking",
+    "ranks_from_orders": "selective_ranking",
+    "stability_audit": "selective_ranking",
 }
-"""Which method's module holds which names."""
+"""The method that each name belongs to; its module is loaded when the name is asked for."""
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"aboveboard.collective.{module}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"aboveboard.collective.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'aboveboard.collective' has no attribute {name!r}")
 
 

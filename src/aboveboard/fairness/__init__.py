@@ -1,7 +1,7 @@
 """Fairness: is the model unfair, and which is the most accurate one that is fair?"""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from aboveboard.fairness.randomized_fair_boc import (
@@ -12,20 +12,49 @@ if TYPE_CHECKING:
         price_of_parity,
         robustness_constant,
     )
+    from aboveboard.fairness.ridge_bias import (
+        RidgeBiasTheory,
+        bias_amplification,
+        bias_curve,
+        group_risk,
+        ridge_bias_audit,
+        simulate_group_risk,
+    )
+
+_MODULES: Final = {
+    "RandomizedFairClassifier": "randomized_fair_boc",
+    "RidgeBiasTheory": "ridge_bias",
+    "bias_amplification": "ridge_bias",
+    "bias_curve": "ridge_bias",
+    "deterministic_fair_bayes_optimal": "randomized_fair_boc",
+    "fair_bayes_optimal": "randomized_fair_boc",
+    "group_risk": "ridge_bias",
+    "poison": "randomized_fair_boc",
+    "price_of_parity": "randomized_fair_boc",
+    "ridge_bias_audit": "ridge_bias",
+    "robustness_constant": "randomized_fair_boc",
+    "simulate_group_risk": "ridge_bias",
+}
 
 __all__ = [
     "RandomizedFairClassifier",
+    "RidgeBiasTheory",
+    "bias_amplification",
+    "bias_curve",
     "deterministic_fair_bayes_optimal",
     "fair_bayes_optimal",
+    "group_risk",
     "poison",
     "price_of_parity",
+    "ridge_bias_audit",
     "robustness_constant",
+    "simulate_group_risk",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in __all__:
-        return getattr(import_module("aboveboard.fairness.randomized_fair_boc"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"aboveboard.fairness.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'aboveboard.fairness' has no attribute {name!r}")
 
 
