@@ -347,7 +347,8 @@ def _scale(seed: int) -> tuple[list[Criterion], Table]:
     criteria = [
         Criterion(
             "scale-seconds",
-            "A million readers and 10,000 comments take the greedy rules and the check less than 10 seconds of one processor each.",
+            "A million readers and 10,000 comments take the greedy rules and the check less than 10 seconds of one "
+            "processor each.",
             {rule: seconds[rule][-1] for rule in ("check", "greedy", "score_greedy")}, "max", "<", 10.0, "s", None,
         ),
         Criterion(
