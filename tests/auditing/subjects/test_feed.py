@@ -22,7 +22,7 @@ def read(frame, columns=None, **settings):
 
 
 def readers_by_comments():
-    return pd.DataFrame(VOTES, columns=COMMENTS)
+    return pd.DataFrame(VOTES.copy(), columns=COMMENTS)
 
 
 def comments_by_readers():

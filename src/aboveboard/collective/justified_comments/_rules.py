@@ -250,7 +250,7 @@ def best_nested(profile: Profile, scores: Floats, prefixes: tuple[int, ...], sta
         found = milp(
             -gain,
             constraints=LinearConstraint(
-                sparse.vstack([base, *(cut[:, columns] for cut in cuts)], format="csr"),
+                _stacked([base, *(cut[:, columns] for cut in cuts)]),
                 np.r_[least, np.ones(len(cuts))],
                 np.r_[most, np.full(len(cuts), np.inf)],
             ),
@@ -286,6 +286,13 @@ def _nesting(m: int, prefixes: tuple[int, ...]) -> tuple[sparse.csr_array, Float
     count = inside.shape[0]
     p = np.asarray(prefixes, dtype=np.float64)
     return rows, np.r_[p, np.full(count, -np.inf)], np.r_[p, np.zeros(count)]
+
+
+def _stacked(rows: list[sparse.csr_array]) -> sparse.csr_array:
+    """Return the rows as one matrix with 32-bit indices, which is what HiGHS takes."""
+    matrix = sparse.csr_array(sparse.vstack(rows, format="csr"))
+    parts = (matrix.data, matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32))
+    return sparse.csr_array(parts, shape=matrix.shape)
 
 
 def _candidates(profile: Profile, scores: Floats, start: Picks, most: int) -> NDArray[np.intp]:
