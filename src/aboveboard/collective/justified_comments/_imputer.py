@@ -8,6 +8,7 @@ from scipy import sparse
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from aboveboard.collective.justified_comments._profile import check_k, check_selected, read_profile
@@ -78,6 +79,9 @@ class ApprovalImputer(BaseEstimator):  # type: ignore[misc]
     >>> bool((imputer.predict_proba()[0, 0::2] > 0.5).all())
     True
     """
+
+    # features describe comments, not rows of the votes: nothing that a pipeline could route
+    __metadata_request__fit = {"features": UNUSED}  # noqa: RUF012 - scikit-learn reads it from the class
 
     def __init__(
         self,
