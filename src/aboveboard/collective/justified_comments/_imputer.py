@@ -80,8 +80,9 @@ class ApprovalImputer(BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    # features describe comments, not rows of the votes: nothing that a pipeline could route
-    __metadata_request__fit = {"features": UNUSED}  # noqa: RUF012 - scikit-learn reads it from the class
+    # none of these has a row per row of the votes: nothing that a pipeline could route
+    __metadata_request__fit = {"votes": UNUSED, "features": UNUSED}  # noqa: RUF012 - scikit-learn reads the class
+    __metadata_request__predict_proba = {"readers": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,
