@@ -49,7 +49,7 @@ AREAS: Final[dict[str, str]] = {
     "model": "Sanity of the model",
     "unlearning": "Forgetting",
     "ranking": "Rankings",
-    "feed": "Feeds of comments",
+    "feeds": "Feeds of comments",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -439,7 +439,7 @@ SUITES: Final[tuple[Suite, ...]] = (
         checks=(
             CheckSpec(
                 name="feed",
-                area="feed",
+                area="feeds",
                 title="Readers who are left out",
                 question="Is a sizeable group of readers that agrees on a comment left without one it approves?",
                 cost="medium",

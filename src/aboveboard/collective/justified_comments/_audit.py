@@ -16,7 +16,7 @@ from aboveboard.core.finding import SUPPRESSED, Cell, Column, Figure, Finding, I
 
 __all__ = ["feed_audit"]
 
-_SECTION: Final[dict[str, Any]] = {"check": "feed", "area": "feed"}
+_SECTION: Final[dict[str, Any]] = {"check": "feed", "area": "feeds"}
 _LEVEL: Final = 0.95
 _MOST: Final = 10
 _CELLS: Final = 200_000_000
