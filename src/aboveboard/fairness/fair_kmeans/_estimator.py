@@ -56,7 +56,7 @@ class RelaxMergeFairKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Move each candidate to the mean of what it was assigned before merging.
     refine : int, default 5
         How often, at most, centres move to the mean of what they were assigned and the assignment is found again. The
-        cost never rises.
+        cost never rises. The centres of plain k-means are refined as well, and the cheaper end is kept.
     rounding : {"flow", "milp", None}, default "flow"
         How labels are made: by min-cost flow (extra ``solvers``); by an integer program that among the same roundings
         makes the largest violation smallest, and the cost second, for small data or where attributes overlap; or by
@@ -85,8 +85,11 @@ class RelaxMergeFairKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         The same under `labels_`.
     relaxed_cost_ : float
         Cost of the relaxation, or of the fairlets, to their own centres.
+    merged_cost_ : float
+        Fractional cost to the merged centres, before any refinement.
     refinement_costs_ : list of float
-        Fractional cost after merging and after each refinement.
+        Fractional cost at first and after each refinement, from the start that ended cheapest: the merged centres, or
+        those of plain k-means.
     balance_ : DataFrame
         Share of each group (row) in each cluster (column), by `labels_`.
     bounds_ : DataFrame
@@ -250,6 +253,7 @@ class RelaxMergeFairKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.assignment_ = merged.assignment.mass
         self.fractional_cost_ = merged.assignment.cost
         self.relaxed_cost_ = merged.relaxed_cost
+        self.merged_cost_ = merged.merged_cost
         self.refinement_costs_ = merged.costs
         self._describe(groups, allowed, self._rounded(cost, merged.assignment, groups, fairness), cost)
         mass = cell_masses(merged.assignment.mass, groups.cell, groups.n_cells)
@@ -299,6 +303,7 @@ class RelaxMergeFairKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.assignment_ = sparse.csr_array((np.ones(len(X)), (rows, labels)), shape=cost.shape)
         self.fractional_cost_ = float(cost[rows, labels].sum())
         self.relaxed_cost_ = float(((X - fair.centers[fair.of]) ** 2).sum())
+        self.merged_cost_ = self.fractional_cost_
         self.refinement_costs_ = [self.fractional_cost_]
         self._describe(groups, np.column_stack([share, share]), labels, cost)
         self.certificate_ = strict_certificate(

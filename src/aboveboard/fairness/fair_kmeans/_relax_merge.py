@@ -39,8 +39,10 @@ class Merged:
         How many candidates and points the relaxation had.
     all_points : bool
         Whether the candidates were all the points.
+    merged_cost : float
+        Of the cheapest fair assignment to the merged centres.
     costs : list of float
-        After merging, and after each refinement.
+        Of the start that ended cheapest: at first, and after each refinement.
     """
 
     centers: Floats
@@ -51,6 +53,7 @@ class Merged:
     n_candidates: int
     n_sampled: int
     all_points: bool
+    merged_cost: float
     costs: list[float]
 
 
@@ -71,30 +74,59 @@ def relax_merge(
 ) -> Merged:
     """Return k centres and the cheapest fair assignment to them; for the arguments see `RelaxMergeFairKMeans`."""
     random = check_random_state(random_state)
+    plain = weighted_kmeans(X, weight, k, n_init, random)
     if not len(fairness.rows):
-        centers = weighted_kmeans(X, weight, k, n_init, random)
-        relaxed = before = bound = 0.0
-        n_found = sampled = 0
-    else:
-        found, rows = _candidates(X, weight, cell, k, candidates, n_candidates, random)
-        sample_weight = _scaled(weight, cell, rows)
-        # the candidates may each take a part of every point: no limit on how many are used
-        free = fair_assignment(
-            squared_distances(X[rows], found),
-            sample_weight,
-            cell[rows],
-            fairness,
-            gap=_RELAXED_GAP,
-            time_limit=time_limit,
-        )
-        mass = np.asarray(free.mass.sum(axis=0)).ravel()
-        used = mass > _NO_MASS * mass.sum()
-        relaxed, before, bound, n_found, sampled = free.cost, free.cost, free.bound, len(found), len(rows)
-        if recenter:
-            found, saved = fractional_means(X[rows], found, free)
-            relaxed -= saved
-        centers = weighted_kmeans(found[used], mass[used], k, n_init, random)
+        assignment = fair_assignment(squared_distances(X, plain), weight, cell, fairness)
+        cost = assignment.cost
+        return Merged(plain, assignment, 0.0, 0.0, 0.0, 0, 0, False, cost, [cost])
+    found, rows = _candidates(X, weight, cell, k, candidates, n_candidates, random)
+    # the candidates may each take a part of every point: no limit on how many are used
+    free = fair_assignment(
+        squared_distances(X[rows], found),
+        _scaled(weight, cell, rows),
+        cell[rows],
+        fairness,
+        gap=_RELAXED_GAP,
+        time_limit=time_limit,
+    )
+    mass = np.asarray(free.mass.sum(axis=0)).ravel()
+    used = mass > _NO_MASS * mass.sum()
+    places, saved = fractional_means(X[rows], found, free) if recenter else (found, 0.0)
+    merged = weighted_kmeans(places[used], mass[used], k, n_init, random)
 
+    # plain k-means, refined, is sometimes the better start; the cheaper end is kept
+    ends = [
+        _refined(X, weight, cell, fairness, centers, refine=refine, time_limit=time_limit)
+        for centers in (merged, plain)
+    ]
+    centers, assignment, costs = min(ends, key=lambda end: end[1].cost)
+    return Merged(
+        centers,
+        assignment,
+        relaxed_cost=free.cost - saved,
+        relaxed_before=free.cost,
+        relaxed_bound=free.bound,
+        n_candidates=len(found),
+        n_sampled=len(rows),
+        all_points=isinstance(candidates, str)
+        and candidates == "points"
+        and len(found) == len(np.unique(X, axis=0)),
+        merged_cost=ends[0][2][0],
+        costs=costs,
+    )
+
+
+def _refined(
+    X: Floats,
+    weight: Floats,
+    cell: Indices,
+    fairness: Fairness,
+    centers: Floats,
+    *,
+    refine: int,
+    time_limit: float,
+) -> tuple[Floats, Assignment, list[float]]:
+    """Assign points fairly, move centres to the means of what they were assigned, and again while it pays."""
     assignment = fair_assignment(squared_distances(X, centers), weight, cell, fairness, time_limit=time_limit)
     centers, assignment = _without_empty(centers, assignment)
     costs = [assignment.cost]
@@ -109,8 +141,7 @@ def relax_merge(
         costs.append(assignment.cost)
         if costs[-2] - costs[-1] < _SMALL_FALL * costs[-2]:
             break
-    everything = isinstance(candidates, str) and candidates == "points" and n_found == len(np.unique(X, axis=0))
-    return Merged(centers, assignment, relaxed, before, bound, n_found, sampled, everything, costs)
+    return centers, assignment, costs
 
 
 def weighted_kmeans(X: Floats, weight: Floats, k: int, n_init: int, random: Any) -> Floats:
