@@ -131,7 +131,9 @@ def test_one_far_point_does_not_spoil_the_answer():
 
 def test_too_little_time_is_said_and_not_hidden():
     cost, weight, groups, allowed = problem(4, 500, 5, [3], 0.0)
-    with pytest.raises(InputError, match="no fair assignment of 500 points to 5 centres was found within 1e-09 seconds"):
+    with pytest.raises(
+        InputError, match="no fair assignment of 500 points to 5 centres was found within 1e-09 seconds"
+    ):
         fair_assignment(cost, weight, groups.cell, Fairness.of(groups, allowed), time_limit=1e-9)
 
 

@@ -130,9 +130,7 @@ def test_measures_that_cannot_be_used_are_refused(change, message):
 
 def test_moving_all_measures_moves_the_barycenter():
     X, p = measures(3)
-    here, there = (
-        sparse_wasserstein_barycenter([x + shift for x in X], p, 2, random_state=0) for shift in (0.0, 10.0)
-    )
+    here, there = (sparse_wasserstein_barycenter([x + shift for x in X], p, 2, random_state=0) for shift in (0.0, 10.0))
     assert there.cost == pytest.approx(here.cost, rel=1e-6)
     pairs = itertools.permutations(range(2))
     assert any(there.atoms[list(order)] - 10 == pytest.approx(here.atoms, abs=1e-5) for order in pairs)

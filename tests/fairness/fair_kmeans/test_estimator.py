@@ -62,7 +62,9 @@ def best_whole_labels(X, group, k):
     for labels in map(np.array, itertools.product(range(k), repeat=len(X))):
         members = [np.bincount(group[labels == j], minlength=len(share)) for j in range(k)]
         if all(np.allclose(m, share * m.sum()) for m in members):
-            best = min(best, sum(centroid_cost(X[labels == j], np.ones(m.sum())) for j, m in enumerate(members) if m.any()))
+            best = min(
+                best, sum(centroid_cost(X[labels == j], np.ones(m.sum())) for j, m in enumerate(members) if m.any())
+            )
     return best
 
 
@@ -171,7 +173,10 @@ def test_turning_moving_and_scaling_the_data_scales_the_cost(seed, angle, scale)
     groups = read_groups(group, 40)
     fairness = Fairness.of(groups, shares_allowed(groups, 0.1, None))
     moved = [scale * (part @ turn) + [3.0, -7.0] for part in (X, centers)]
-    costs = [fair_assignment(squared_distances(*pair), np.ones(40), groups.cell, fairness).cost for pair in ((X, centers), moved)]
+    costs = [
+        fair_assignment(squared_distances(*pair), np.ones(40), groups.cell, fairness).cost
+        for pair in ((X, centers), moved)
+    ]
     assert costs[1] == pytest.approx(scale**2 * costs[0], rel=1e-6)
 
 

@@ -1,4 +1,4 @@
-"""Fairlets: matchings that brute force finds no cheaper, proportions in each, the sparse matching near the dense one."""
+"""Fairlets: matchings that brute force finds no cheaper, proportions in each, sparse matchings near the dense."""
 
 import itertools
 
@@ -46,7 +46,9 @@ def test_the_matching_cost_is_the_least_over_pivots_and_matchings(seed, sizes):
             )
         best = min(best, total)
     assert fair.matching_cost == pytest.approx(best)
-    assert min(star_cost(X, groups, fair.of, c) for c in range(len(sizes)) if sizes[c] == min(sizes)) == pytest.approx(best)
+    assert min(star_cost(X, groups, fair.of, c) for c in range(len(sizes)) if sizes[c] == min(sizes)) == pytest.approx(
+        best
+    )
 
 
 def test_every_fairlet_has_every_group_in_its_proportion():
@@ -88,5 +90,5 @@ def test_near_neighbours_alone_need_not_hold_a_matching_and_one_is_found_all_the
 
 
 def test_sizes_that_do_not_divide_are_refused():
-    with pytest.raises(InputError, match="strict=True, and the groups .* have 4, 6 rows"):
+    with pytest.raises(InputError, match=r"strict=True, and the groups .* have 4, 6 rows"):
         refuse_uneven(points([4, 6])[1], 2)

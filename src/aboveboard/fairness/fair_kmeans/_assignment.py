@@ -269,7 +269,7 @@ class _Restricted:
 
     def __init__(self, problem: _Problem, chosen: Mask, penalty: float) -> None:
         self.problem, self.chosen = problem, chosen
-        n, k = chosen.shape
+        k = chosen.shape[1]
         demands, cells = problem.fairness.rows.shape
         several = chosen.sum(axis=1) > 1
         self.free = np.flatnonzero(several)

@@ -107,7 +107,7 @@ class _Balance:
 
     @property
     def sizes(self) -> Floats:
-        return self.counts.sum(axis=1, keepdims=True)
+        return np.asarray(self.counts.sum(axis=1, keepdims=True))
 
     @property
     def shares(self) -> Floats:
@@ -176,9 +176,10 @@ def _worst(balance: _Balance, worst: tuple[Any, ...], value: float) -> str:
     cluster, group = worst
     few = balance.excess[worst] < 0
     bound = balance.allowed[group, 0 if few else 1]
+    least, missing = ("at least", "few") if few else ("at most", "many")
     return (
         f"{balance.groups[group]} is {balance.shares[worst]:.1%} of cluster {balance.clusters[cluster]}, where "
-        f"{'at least' if few else 'at most'} {bound:.1%} is allowed: {value:,.1f} people too {'few' if few else 'many'}."
+        f"{least} {bound:.1%} is allowed: {value:,.1f} people too {missing}."
     )
 
 
@@ -189,8 +190,8 @@ def _reason(balance: _Balance, broken: Mask) -> str:
     low, high = balance.interval()
     beyond = broken & ((low > balance.allowed[:, 1]) | (high < balance.allowed[:, 0]))
     return (
-        f"{text} For new people of the same kind, {int(beyond.sum())} of the {int(broken.sum())} lie beyond their bounds "
-        "with their whole interval; for the others that may be chance."
+        f"{text} For new people of the same kind, {int(beyond.sum())} of the {int(broken.sum())} lie beyond their "
+        "bounds with their whole interval; for the others that may be chance."
     )
 
 
@@ -244,9 +245,7 @@ def _figure(balance: _Balance, hidden: Mask) -> tuple[Figure, ...]:
         )
         for g, label in enumerate(balance.groups)
     )
-    lines = tuple(
-        Line(f"{label} in all", float(share)) for label, share in zip(balance.groups, overall, strict=True)
-    )
+    lines = tuple(Line(f"{label} in all", float(share)) for label, share in zip(balance.groups, overall, strict=True))
     return (
         Figure(
             "bars",

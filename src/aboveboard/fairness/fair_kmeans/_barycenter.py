@@ -243,4 +243,4 @@ def _checked_weights(weights: Any, count: int) -> NDArray[np.float64]:
     share = np.asarray(weights, dtype=np.float64)
     if share.shape != (count,) or not np.all(share > 0) or abs(share.sum() - 1) > _ONE:
         raise InputError(f"weights is {weights!r}", expected=f"{count} numbers above 0 that add up to 1")
-    return share / share.sum()
+    return np.asarray(share / share.sum())

@@ -200,4 +200,3 @@ def _ratio(a: float, b: float, k: int) -> dict[str, Any]:
 def _rho(k: int) -> float:
     """Return the factor of k-means++ in expectation (Arthur and Vassilvitskii, 2007)."""
     return 8 * (math.log(k) + 2)
-

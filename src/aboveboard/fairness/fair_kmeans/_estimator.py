@@ -227,7 +227,7 @@ class RelaxMergeFairKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 UserWarning,
                 stacklevel=2,
             )
-        return squared_distances(points, self.cluster_centers_).argmin(axis=1)
+        return np.asarray(squared_distances(points, self.cluster_centers_).argmin(axis=1))
 
     def _fit_relaxed(self, X: Floats, groups: Groups, candidates: Any) -> None:
         allowed = shares_allowed(groups, self.slack, self.bounds)
@@ -350,8 +350,9 @@ class RelaxMergeFairKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
 
 
-def _group_index(groups: Groups) -> pd.Index:
-    values = pd.Index([group.value for group in groups.groups], dtype=object)
+def _group_index(groups: Groups) -> "pd.Index[Any]":
+    values: pd.Index[Any] = pd.Index([group.value for group in groups.groups], dtype=object)
     if len(groups.attributes) > 1:
         return pd.MultiIndex.from_arrays([groups.attribute_of, values], names=["attribute", "group"])
-    return values.rename(groups.attributes[0] if groups.attributes else "group")
+    values.name = groups.attributes[0] if groups.attributes else "group"
+    return values

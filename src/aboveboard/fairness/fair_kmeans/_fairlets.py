@@ -135,4 +135,3 @@ def _sparse_matching(pivot: Floats, other: Floats, each: int) -> Indices:
     tail, head = arcs // len(other), arcs % len(other)
     cost = ((pivot[tail] - other[head]) ** 2).sum(axis=1)
     return matching_flow(tail, head, cost, len(pivot), len(other), each)
-

@@ -54,7 +54,7 @@ class Groups:
 
     @property
     def n_cells(self) -> int:
-        return self.member.shape[1]
+        return int(self.member.shape[1])
 
     @property
     def attribute_of(self) -> NDArray[np.object_]:
@@ -223,9 +223,9 @@ class Fairness:
     @cached_property
     def scale(self) -> Floats:
         """Size of each demand, to bring their prices to one scale."""
-        return np.sqrt((self.rows**2).mean(axis=1))
+        return np.asarray(np.sqrt((self.rows**2).mean(axis=1)))
 
     def violation(self, mass: Floats) -> Floats:
         """Return by how many points each demand is missed in each cluster, shape (demands, clusters)."""
         excess = self.rows @ mass
-        return np.where(self.equal[:, None], np.abs(excess), np.maximum(excess, 0.0))
+        return np.asarray(np.where(self.equal[:, None], np.abs(excess), np.maximum(excess, 0.0)))

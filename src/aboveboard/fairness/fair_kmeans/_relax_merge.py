@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 from aboveboard.fairness.fair_kmeans._assignment import Assignment, fair_assignment, squared_distances
 from aboveboard.fairness.fair_kmeans._groups import Fairness, Floats, Indices
 
-__all__ = ["Candidates", "Merged", "fractional_means", "relax_merge", "weighted_kmeans"]
+__all__ = ["Candidates", "Merged", "fractional_means", "refined", "relax_merge", "weighted_kmeans"]
 
 Candidates = Literal["points", "kmeans"]
 
@@ -96,8 +96,7 @@ def relax_merge(
 
     # plain k-means, refined, is sometimes the better start; the cheaper end is kept
     ends = [
-        _refined(X, weight, cell, fairness, centers, refine=refine, time_limit=time_limit)
-        for centers in (merged, plain)
+        refined(X, weight, cell, fairness, centers, refine=refine, time_limit=time_limit) for centers in (merged, plain)
     ]
     centers, assignment, costs = min(ends, key=lambda end: end[1].cost)
     return Merged(
@@ -108,15 +107,13 @@ def relax_merge(
         relaxed_bound=free.bound,
         n_candidates=len(found),
         n_sampled=len(rows),
-        all_points=isinstance(candidates, str)
-        and candidates == "points"
-        and len(found) == len(np.unique(X, axis=0)),
+        all_points=isinstance(candidates, str) and candidates == "points" and len(found) == len(np.unique(X, axis=0)),
         merged_cost=ends[0][2][0],
         costs=costs,
     )
 
 
-def _refined(
+def refined(
     X: Floats,
     weight: Floats,
     cell: Indices,
@@ -126,7 +123,13 @@ def _refined(
     refine: int,
     time_limit: float,
 ) -> tuple[Floats, Assignment, list[float]]:
-    """Assign points fairly, move centres to the means of what they were assigned, and again while it pays."""
+    """Assign points fairly, move centres to the means of what they were assigned, and again while it pays.
+
+    Returns
+    -------
+    centers, assignment, costs
+        Costs at first and after each round.
+    """
     assignment = fair_assignment(squared_distances(X, centers), weight, cell, fairness, time_limit=time_limit)
     centers, assignment = _without_empty(centers, assignment)
     costs = [assignment.cost]

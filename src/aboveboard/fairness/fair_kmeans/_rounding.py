@@ -1,4 +1,4 @@
-"""From a fractional assignment to hard labels: by min-cost flow, or by an integer program that looks at the worst group.
+"""From fractional assignments to hard labels: by min-cost flow, or by an integer program that looks at the worst group.
 
 Every cell's mass at every centre, and every centre's mass, is rounded down or up. These bounds are nested, so that the
 cheapest flow that keeps them is integral; the fractional assignment is such a flow, so the labels cost no more.
@@ -109,7 +109,7 @@ def _flow(
     solver.set_nodes_supplies(np.arange(sink + 1), supply)
     if solver.solve() != solver.OPTIMAL:
         return None
-    return np.asarray(solver.flows(pairs)).reshape(n, k).argmax(axis=1)
+    return np.asarray(np.asarray(solver.flows(pairs)).reshape(n, k).argmax(axis=1))
 
 
 def by_integer_program(
@@ -130,7 +130,7 @@ def by_integer_program(
     least, most = _around(mass.sum(axis=0), _WHOLE)
     worst, settled = _smallest_violation(low, high, least, most, mass.sum(axis=1), fairness, time_limit)
     n, k = cost.shape
-    near = _cheapest_pairs(cost, assignment, cell, fairness, low, high)
+    near = _cheapest_pairs(cost, assignment, cell, fairness)
     try:
         counts, solved = _cheapest_counts(cost, near, cell, low, high, least, most, fairness, worst, time_limit)
     except InfeasibleError:
@@ -172,14 +172,12 @@ def _smallest_violation(
     return found.objective, found.optimal
 
 
-def _cheapest_pairs(
-    cost: Floats, assignment: Assignment, cell: Indices, fairness: Fairness, low: Counts, high: Counts
-) -> NDArray[np.bool_]:
+def _cheapest_pairs(cost: Floats, assignment: Assignment, cell: Indices, fairness: Fairness) -> NDArray[np.bool_]:
     """Return the pairs of point and centre worth considering: those used, and the cheapest at the prices."""
     n, k = cost.shape
     reduced = cost + (fairness.rows.T @ assignment.prices)[cell]
     gap = (reduced - reduced.min(axis=1, keepdims=True)).ravel()
-    chosen = assignment.mass.toarray() > 0
+    chosen: NDArray[np.bool_] = assignment.mass.toarray() > 0
     many = min(n * k, max(2 * n, _FEWEST_PAIRS))
     chosen.ravel()[np.argpartition(gap, many - 1)[:many]] = True
     return chosen
