@@ -137,7 +137,7 @@ class RelaxMergeFairKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     >>> from aboveboard.data import load_german_credit
     >>> from aboveboard.fairness import RelaxMergeFairKMeans
     >>> credit = load_german_credit()
-    >>> X = StandardScaler().fit_transform(credit.X[["age", "duration", "credit_amount"]])
+    >>> X = StandardScaler().fit_transform(credit.X[["age", "duration", "amount"]])
     >>> young = (credit.X["age"] < 26).map({True: "young", False: "older"})
     >>> fair = RelaxMergeFairKMeans(4, slack=0.2, rounding="milp", random_state=0)
     >>> fair.fit(X, sensitive_features=young).max_violation_ < 2
