@@ -54,7 +54,9 @@ html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 html_show_sourcelink = False
 html_copy_source = False
-html_sidebars = {page: [] for page in ("quickstart", "report", "data", "cli", "ci", "erasure", "evidence")}
+html_sidebars = {
+    page: [] for page in ("quickstart", "report", "data", "cli", "ci", "integrations", "erasure", "evidence")
+}
 html_theme_options = {
     "logo": {"text": "aboveboard"},
     "show_prev_next": True,

@@ -15,12 +15,12 @@ from harness import run
 FOLDER = Path(tempfile.mkdtemp(prefix="aboveboard-cli-"))
 OPTIONS = frozenset(
     {
-        "--target", "--predictions", "--sensitive", "--train", "--weight", "--id", "--cluster", "--drop", "--task",
-        "--positive", "--prediction-type", "--threshold", "--reference-group", "--limit", "--min-cell", "--seed",
-        "--fail-on", "--strict", "--baseline", "--format",
+        "--target", "--predictions", "--sensitive", "--train", "--reference", "--weight", "--id", "--cluster",
+        "--drop", "--task", "--positive", "--prediction-type", "--threshold", "--reference-group", "--limit",
+        "--min-cell", "--seed", "--fail-on", "--strict", "--baseline", "--format",
     }
 )  # fmt: skip
-PATHS = ("data", "out", "force", "train", "baseline")
+PATHS = ("data", "out", "force", "train", "reference", "baseline")
 STATUSES = frozenset({0, 1, 2})
 
 
@@ -29,7 +29,7 @@ def arguments(text: str) -> list[str]:
     found = []
     for line in text.splitlines():
         name, equals, value = line.partition("=")
-        if name in ("--train", "--baseline"):
+        if name in ("--train", "--reference", "--baseline"):
             found.append(f"{name}={Path(value).name if value.isprintable() else 'x'}")
         elif name in OPTIONS:
             found.append(name + equals + value)

@@ -9,12 +9,14 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import types
 from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -277,9 +279,10 @@ def test_several_classes_have_a_column_each(run):
 def test_every_option_reaches_the_audit(run):
     TABLE.assign(w=1.5, who=range(N), family=np.arange(N) // 2, junk=0).to_csv("test.csv", index=False)
     TABLE.drop(columns="p")[:100].assign(junk=1).to_csv("train.csv", index=False)
+    TABLE[:80].assign(w=1.5, family=0, junk=0).to_csv("old.csv", index=False)
     status, _, _ = run(
         "audit", "test.csv", *BASIC, "--sensitive", "sex", "--weight", "w", "--id", "who", "--cluster", "family",
-        "--drop", "junk", "--train", "train.csv", "--task", "binary", "--positive", "<=50K",
+        "--drop", "junk", "--train", "train.csv", "--reference", "old.csv", "--task", "binary", "--positive", "<=50K",
         "--prediction-type", "score", "--threshold", "0.3", "--reference-group", "sex=Male",
         "--only", "group_fairness,column_health", "--skip", "column_health", "--effort", "quick",
         "--limit", "group_fairness.selection_rate=0.9", "--min-cell", "20",
@@ -296,6 +299,7 @@ def test_every_option_reaches_the_audit(run):
     assert subject["reference_groups"] == {"sex": "Male"}
     assert subject["min_cell"] == 20
     assert subject["training_rows"] == 100
+    assert subject["reference_rows"] == 80
     assert report.seed == 9
     assert report.timing["effort"] == "quick"
     assert {finding.check for finding in report.findings} == {"group_fairness"}
@@ -360,6 +364,120 @@ def test_a_model_that_fails_is_status_3_and_nothing_is_written(run, data, check)
     assert (status, out) == (3, "")
     assert "Error: The model ran out of memory." in err
     assert not Path("aboveboard-report").exists()
+
+
+# --- models that are no Python objects ----------------------------------------------------------------------------
+
+SCORING = """
+import os, sys, time
+def score(rows): return (rows["age"] / 100).clip(0, 1)
+def dies(rows): os._exit(1)
+def hangs(rows): time.sleep(600)
+def prints(rows):
+    print("\\x1b[31mnoise")
+    return score(rows)
+def forgets(rows): return [float("nan")] * len(rows)
+"""
+
+
+@pytest.fixture
+def scoring(tmp_path):
+    (tmp_path / "own_scoring.py").write_text(SCORING, encoding="utf-8")
+    return ("--target", "income", "--positive", ">50K", "--drop", "p")
+
+
+def test_a_model_is_asked_instead_of_reading_predictions(run, data, scoring):
+    TABLE[:300].to_csv("train.csv", index=False)
+    options = (
+        *scoring,
+        "--sensitive",
+        "sex",
+        "--train",
+        "train.csv",
+        "--effort",
+        "quick",
+        "--only",
+        "performance,model",
+    )
+    status, out, _ = run("audit", data, *options, "--model", "own_scoring:prints", "--format", "json")
+    assert status in (0, 1)
+    report = json.loads(out)
+    assert report["subject"]["model"] == "function"
+    assert report["subject"]["model_source"] == {
+        "format": "function", "name": "own_scoring:prints", "sha256": None, "trusted_types": [], "versions": {},
+    }  # fmt: skip
+    assert report["subject"]["training_rows"] == 300
+    assert {"model_determinism", "model_inputs", "model_outputs"} <= {f["check"] for f in report["findings"]}
+    assert [f["id"] for f in report["not_run"] if f["status"] == "error"] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        ("dies", (), "Error: The model crashed: its process ended with status 1."),
+        ("forgets", (), "Error: The model gave 400 answers that are not finite."),
+        ("score", ("--model-memory", "0.01"), "than the 0.01 GiB that it may."),
+        ("score", ("--model-timeout", "0.0001"), "Error: The model took longer than 0.0001 seconds."),
+    ],
+)
+def test_a_model_that_misbehaves_is_status_3_and_nothing_is_written(run, data, scoring, name, options, message):
+    status, out, err = run("audit", data, *scoring, *FAST, "--model", f"own_scoring:{name}", *options)
+    assert (status, out) == (3, "")
+    assert message in err
+    assert not Path("aboveboard-report").exists()
+
+
+def test_a_model_that_needs_trust_is_status_2_with_the_flag_that_would_give_it(run_whole, data, scoring):
+    import joblib
+    import skops.io
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    features = ["age", "hours"]
+    fitted = HistGradientBoostingClassifier(max_iter=3).fit(TABLE[features], TABLE["income"])
+    skops.io.dump(fitted, "model.skops")
+    joblib.dump(fitted, "model.joblib")
+    for file, flag in (("model.skops", "--trust known"), ("model.joblib", "--trust-pickle")):
+        status, out, err = run_whole("audit", data, *scoring, *FAST, "--model", file)
+        assert (status, out) == (2, "")
+        assert flag in err
+        status, _, err = run_whole("audit", data, *scoring, *FAST, "--model", file, *flag.split())
+        assert status == 0
+        assert ("which runs whatever code" in err) == (flag == "--trust-pickle")
+        report = Report.from_json("aboveboard-report/report.json")
+        assert [feature["name"] for feature in report.subject["features"]] == features
+        trusted = report.subject["model_source"]["trusted_types"]
+        assert bool(trusted) == (file == "model.skops")
+        page = report.to_html()
+        assert f"{file} (" in page
+        assert all(name in page for name in trusted)
+
+
+def test_a_config_names_a_model_file_and_vouches_for_nothing(run, data, scoring):
+    for text, message in (
+        ("model = 'own_scoring:score'", "code to run is named on the command line only"),
+        ("model = 'model.skops'\ntrust = 'known'", "a file must not vouch for another"),
+        ("model = 'model.skops'\ntrust-type = ['os.system']", "a file must not vouch for another"),
+        ("model = 'model.pkl'\ntrust-pickle = true", "a file must not vouch for another"),
+        ("model = 'model.skops'", "there is no model file 'model.skops'"),
+    ):
+        Path("audit.toml").write_text(text, encoding="utf-8")
+        status, out, err = run("audit", data, *scoring, *FAST, "--config", "audit.toml")
+        assert (status, out) == (2, "")
+        assert message in err
+
+
+def test_ctrl_c_while_the_model_is_asked_ends_its_process_too(data, scoring, tmp_path):
+    command = [sys.executable, "-m", "aboveboard", "audit", data, *scoring, "--model", "own_scoring:hangs"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as started:
+        parent = psutil.Process(started.pid)
+        while not (below := parent.children(recursive=True)):
+            assert started.poll() is None
+            time.sleep(0.05)
+        time.sleep(3)  # by now it hangs, or still reads; it is ended either way
+        started.send_signal(signal.SIGINT)
+        assert started.wait(60) == 130
+    _, alive = psutil.wait_procs(below, timeout=10)
+    assert alive == []
 
 
 def breaks(subject, *, random_state, effort):
@@ -474,6 +592,45 @@ def test_with_a_baseline_only_what_is_new_or_worse_counts(run, data, check):
     assert run("audit", data, *BASIC, *FAST, "--baseline", "old/report.json", "--fail-on", "warn")[0] == 1
 
 
+@pytest.mark.parametrize(("name", "begins"), [("table", "New"), ("json", "{"), ("markdown", "## "), ("html", "<!DOC")])
+def test_two_reports_are_compared_in_each_format(run, data, check, name, begins):
+    check(finds("warn"))
+    run("audit", data, *BASIC, *FAST, "--out", "old")
+    check(finds("warn", "fail"))
+    run("audit", data, *BASIC, *FAST, "--out", "new")
+    status, out, err = run("compare", "old/report.json", "new/report.json", "--format", name)
+    assert status == 1
+    assert out.startswith(begins)
+    assert "Exit status 1 (--fail-on fail): model_outputs/fail." in err
+    status, out, err = run("compare", "new/report.json", "old/report.json", "--fail-on", "note", "--format", name)
+    assert (status, err) == (0, "")
+    assert run("compare", "old/report.json", "old/report.json", "--strict")[0] == 0
+
+
+@pytest.mark.parametrize("name", ["table", "json", "markdown", "github", "junit", "sarif"])
+def test_a_report_is_shown_again_as_the_audit_printed_it(run, data, name):
+    _, printed, _ = run("audit", data, *BASIC, *FAST, "--format", name)
+    status, shown, err = run("show", "aboveboard-report/report.json", "--format", name)
+    assert (status, err) == (0, "")
+    assert shown == "".join(line for line in printed.splitlines(keepends=True) if "aboveboard-report" not in line)
+    assert run("show", "aboveboard-report/report.json", "--format", "html")[1].startswith("<!doctype html>")
+    assert run("show", data)[0] == 2
+
+
+def test_what_cannot_be_compared_is_status_2(run, data):
+    run("audit", data, *BASIC, *FAST, "--out", "old")
+    status, _, err = run("compare", "old/report.json", data)
+    assert status == 2
+    assert err.startswith("Error: the newer report: this is not an aboveboard report")
+    assert run("compare", "old/report.json")[0] == 2
+    other = json.loads(Path("old/report.json").read_text(encoding="utf-8"))
+    other["subject"]["task"] = "regression"
+    Path("other.json").write_text(json.dumps(other), encoding="utf-8")
+    status, _, err = run("compare", "old/report.json", "other.json")
+    assert status == 2
+    assert "Expected two reports on the same question." in err
+
+
 def test_a_baseline_that_is_no_report_is_refused_before_any_work(run, data):
     Path("old.json").write_text("{}", encoding="utf-8")
     for name in ("old.json", "none.json", "."):
@@ -533,13 +690,20 @@ def test_a_mistake_in_the_config_is_status_2(run, data, text, message):
 
 REFUSED = [
     ((), "no --target was given"),
-    (("--target", "income"), "no --predictions was given"),
+    (("--target", "income"), "neither --model nor --predictions was given"),
     (("--target", "incme", "--predictions", "p"), "Did you mean 'income'"),
     ((*BASIC, "--sensitive", "sec"), "no column 'sec' for the sensitive column"),
     ((*BASIC, "--weight", "wieght"), "no column 'wieght' for the weights"),
     (("--target", "income", "--predictions", "hours"), "outside [0, 1]"),
     (("--target", "hours", "--predictions", "sex"), "not numbers"),
-    ((*BASIC, "--model", "m.skops"), "a later release"),
+    ((*BASIC, "--model", "m.skops"), "both --model and --predictions were given"),
+    (("--target", "income", "--model", "m.skops"), "there is no model file 'm.skops'"),
+    (("--target", "income", "--model", "test.csv"), "of no known format"),
+    (("--target", "income", "--model", "."), "is a folder"),
+    (("--target", "income", "--model", "gone:predict"), "there is no module 'gone'"),
+    ((*BASIC, "--trust", "known"), "no --model was given"),
+    ((*BASIC, "--trust", "all"), "'known'"),
+    ((*BASIC, "--trust-type", ""), "must not be empty"),
     ((*BASIC, "--threshold", "2"), "threshold is 2.0"),
     ((*BASIC, "--limit", "x"), "CHECK=VALUE"),
     ((*BASIC, "--limit", "group_fairness.selection_rate=x"), "is no number"),
@@ -555,6 +719,7 @@ REFUSED = [
     ((*BASIC, "--seed", "-1"), "seed"),
     ((*BASIC, "--drop", ""), "must not be empty"),
     ((*BASIC, "--train", "none.csv"), "the training data: there is no file 'none.csv'"),
+    ((*BASIC, "--reference", "none.csv"), "the reference data: there is no file 'none.csv'"),
     ((*BASIC, "--config", "none.toml"), "the config 'none.toml' cannot be read"),
     ((*BASIC, "--out", "test.csv"), "is no folder"),
     ((*BASIC, "--out", "."), "no audit wrote"),
@@ -590,11 +755,26 @@ def test_a_table_that_cannot_be_audited_is_status_2(run, content, message):
     assert message in err
 
 
-@pytest.mark.parametrize("option", ["--target", "--sensitive", "--train", "--positive", "--drop"])
+@pytest.mark.parametrize("option", ["--target", "--sensitive", "--train", "--reference", "--positive", "--drop"])
 def test_an_option_about_data_without_data_is_refused(run, option):
     status, _, err = run("audit", option, "x")
     assert status == 2
     assert f"{option} was given and no DATA" in err
+
+
+def test_the_reference_is_read_with_the_types_of_the_audited_table(run):
+    TABLE.assign(code=["007", "1", "2", "3"] * (N // 4)).to_csv("test.csv", index=False)
+    TABLE.assign(code=[7, 1, 2, 3] * (N // 4)).drop(columns=["p", "income"]).to_csv("old.csv", index=False)
+    options = ("--reference", "old.csv", "--only", "column_drift")
+    assert run("audit", "test.csv", *BASIC, *options)[0] in (0, 1)
+    report = read_report()
+    assert "column_drift/schema/types" not in {finding.id for finding in report.findings}
+    assert any("no labels: there is no column 'income'" in note for note in report.notes)
+    TABLE.assign(age="old").to_csv("old.csv", index=False)
+    status, _, err = run("audit", "test.csv", *BASIC, *options, "--force")
+    assert status == 2
+    assert "the reference data: the column 'age' has the value 'old'" in err
+    assert "says the audited data" in err
 
 
 def test_a_folder_with_other_files_is_written_by_force_only_and_they_stay(run, data):

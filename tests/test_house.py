@@ -35,6 +35,7 @@ METHOD_AREAS = frozenset(
     }
 )  # fmt: skip
 BUILDING_BLOCKS = frozenset({"_stats", "_optimize", "_nn", "_lm"})
+MODEL_HOST = "_model_host"
 
 each_method = pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.area}/{m.slug}")
 each_check = pytest.mark.parametrize("spec", TABULAR, ids=lambda spec: spec.name)
@@ -326,8 +327,10 @@ def _floor(part: str) -> int:
         "core": 0,
         "data": 1,
         **dict.fromkeys(BUILDING_BLOCKS, 2),
+        MODEL_HOST: 2,
         "auditing": 4,
         "reproduce": 5,
+        "testing": 5,
         "cli": 6,
         "__main__": 7,
     }[part]
@@ -369,7 +372,7 @@ def test_experiments_import_their_own_area_alone():
         allowed = {"core", "data", "reproduce", *BUILDING_BLOCKS, file.parent.name}
         if file.parent.name == "auditing":
             allowed |= METHOD_AREAS
-        parts = {_part(module) for module in _imports(file)} - {"audit", "Report", "__version__"}
+        parts = {_part(module) for module in _imports(file)} - {"audit", "compare", "Report", "__version__"}
         assert parts <= allowed, file.name
 
 
@@ -384,7 +387,7 @@ def test_the_command_line_starts_without_numpy_pandas_scikit_learn_or_pyarrow():
 
 def test_every_public_name_is_on_the_api_page():
     page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    for package in ("aboveboard", "aboveboard.core", "aboveboard.data", *_areas()):
+    for package in ("aboveboard", "aboveboard.core", "aboveboard.data", "aboveboard.testing", *_areas()):
         for name in importlib.import_module(package).__all__:
             if not name.startswith("__") and name not in ("SUPPRESSED", "require"):
                 spellings = {f"~{package}.{name}\n", f"~aboveboard.{name}\n"}

@@ -26,6 +26,9 @@ _NEEDS = {
     "score": "scores",
     "model": "the model itself",
     "train": "the training data",
+    "reference": "older data",
+    "reference predictions": "predictions on them",
+    "reference labels": "their labels",
 }
 _NO_BREAK = "\N{NO-BREAK SPACE}"
 _TASKS = ("binary", "multiclass", "regression")

@@ -1,23 +1,24 @@
 """aboveboard: audit, repair and prove things about machine-learning models.
 
-``aboveboard.audit(model, X, y, sensitive_features=[...])`` returns a `Report`. Methods live in the areas:
-``aboveboard.fairness``, ... and bundled data in ``aboveboard.data``.
+``aboveboard.audit(model, X, y, sensitive_features=[...])`` returns a `Report`, and ``aboveboard.compare(old, new)``
+says what changed between two. Methods live in the areas: ``aboveboard.fairness``, ... and bundled data in
+``aboveboard.data``.
 """
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Report", "__version__", "audit"]
+__all__ = ["Report", "__version__", "audit", "compare", "open_model"]
 
 if TYPE_CHECKING:
-    from aboveboard.auditing import Report, audit
+    from aboveboard.auditing import Report, audit, compare, open_model
 
-_SUBPACKAGES = frozenset({"auditing", "core", "data", "fairness", "reproduce", "unlearning"})
+_SUBPACKAGES = frozenset({"auditing", "core", "data", "fairness", "reproduce", "testing", "unlearning"})
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("audit", "Report"):
+    if name in ("audit", "compare", "open_model", "Report"):
         return getattr(import_module("aboveboard.auditing"), name)
     if name in _SUBPACKAGES:
         return import_module(f"aboveboard.{name}")

@@ -1,4 +1,4 @@
-"""The command line: audit, methods, reproduce, data and cite.
+"""The command line: audit, show, compare, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -14,17 +14,21 @@ import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
 from aboveboard import __version__
 from aboveboard.auditing import gate
 from aboveboard.auditing.config import FAIL_ON, FORMATS, TASKS, Options, read_config
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT
 from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+    from rich.console import Console
+
     from aboveboard.core.catalogue import Method
     from aboveboard.core.report import Report
     from aboveboard.reproduce import Outcome, Scale
@@ -33,8 +37,8 @@ __all__ = ["main"]
 
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
 _NEEDS_DATA: Final = (
-    "target", "predictions", "sensitive", "train", "weight", "id", "cluster", "drop", "types", "positive",
-    "prediction_type", "threshold", "reference_group",
+    "target", "model", "predictions", "sensitive", "train", "reference", "weight", "id", "cluster", "drop", "types",
+    "positive", "prediction_type", "threshold", "reference_group",
 )  # fmt: skip
 
 
@@ -272,15 +276,6 @@ def _listed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
-def _model_file(_: click.Context, __: click.Parameter, value: str | None) -> None:
-    if value is not None:
-        raise InputError(
-            f"model files ({Path(value).name!r}) cannot be read by this version; a later release brings --model",
-            remedy="Audit the model from Python, aboveboard.audit(model, X, y, ...), or add its predictions to the "
-            "table and name their column: --predictions COLUMN",
-        )
-
-
 def _not_nothing(_: click.Context, __: click.Parameter, value: Any) -> Any:
     for item in value if isinstance(value, tuple) else (value,):
         if item == "":
@@ -310,6 +305,10 @@ Examples:
       scores that are already in the table
   aboveboard audit test.parquet --target y --predictions p_a --predictions p_b --predictions p_c
       one column of scores per class
+  aboveboard audit test.csv --target income --model model.skops --trust known --sensitive sex
+      a model in a file, which runs in a process of its own
+  aboveboard audit june.csv --target income --predictions p --reference may.csv
+      has anything changed since May: columns, scores, labels?
   aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
       in a pipeline: only what is new or worse than in an earlier report fails
 
@@ -320,13 +319,14 @@ Exit status:
 """
 
 _DATA = "Data"
+_MODEL = "The model"
 _READ = "How the data are read"
 _CHECKS = "Checks"
 _GATE = "Exit status"
 _OUT = "Output"
 
 
-@main.command(cls=_SectionCommand, epilog=_AUDIT_EPILOG, short_help="Audit predictions, or the bundled example.")
+@main.command(cls=_SectionCommand, epilog=_AUDIT_EPILOG, short_help="Audit a model, predictions or an example.")
 @click.argument("data", required=False, type=click.Path(path_type=Path))
 @_option(_DATA, "--target", metavar="COLUMN", callback=_not_nothing, help="The known answers.")
 @_option(_DATA, "--predictions", metavar="COLUMN", multiple=True, callback=_not_nothing,
@@ -334,17 +334,29 @@ _OUT = "Output"
 @_option(_DATA, "--sensitive", metavar="COLUMN[:CUTS]", multiple=True, callback=_not_nothing,
          help="Groups to compare, such as sex or age:25,40,60; may be repeated.")  # fmt: skip
 @_option(_DATA, "--train", metavar="FILE", type=click.Path(path_type=Path), help="The training rows, with the target.")
+@_option(_DATA, "--reference", metavar="FILE", type=click.Path(path_type=Path),
+         help="Older rows, with or without the target and predictions: have the data changed?")  # fmt: skip
 @_option(_DATA, "--weight", metavar="COLUMN", callback=_not_nothing, help="Weights of the rows.")
 @_option(_DATA, "--id", metavar="COLUMN", callback=_not_nothing, help="Record ids: no feature, and never shown.")
 @_option(_DATA, "--cluster", metavar="COLUMN", callback=_not_nothing,
          help="What rows belong to one person; intervals resample these.")  # fmt: skip
 @_option(_DATA, "--drop", metavar="COLUMN", multiple=True, callback=_not_nothing,
          help="No feature either; may be repeated.")  # fmt: skip
-@_option(_DATA, "--model", metavar="FILE", expose_value=False, callback=_model_file,
-         help="Not yet: model files come with a later release.")  # fmt: skip
-@_option(_DATA, "--trust", metavar="TYPES", expose_value=False, hidden=True)  # goes with --model
 @_option(_DATA, "--config", metavar="FILE", type=click.Path(path_type=Path),
          help="Options, types and accepted findings in a TOML file; the command line wins.")  # fmt: skip
+@_option(_MODEL, "--model", metavar="SOURCE", callback=_not_nothing,
+         help="A model file, module:function, or the address of an endpoint; instead of --predictions.")  # fmt: skip
+@_option(_MODEL, "--trust", type=click.Choice(["known"]), help="Trust the reviewed types in a skops file.")
+@_option(_MODEL, "--trust-type", metavar="NAME", multiple=True, callback=_not_nothing,
+         help="Trust this type in a skops file; may be repeated.")  # fmt: skip
+@_option(_MODEL, "--trust-pickle", is_flag=True, default=None,
+         help="Unpickle .pkl or .joblib, which runs whatever code the file names.")  # fmt: skip
+@_option(_MODEL, "--model-classes", metavar="LABELS", multiple=True, callback=_listed,
+         help="Labels for the codes 0, 1, ... of a model that has none, split by commas.")  # fmt: skip
+@_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
+         help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
+@_option(_MODEL, "--model-memory", type=float, metavar="GIB",
+         help=f"What its process may hold. Default: {DEFAULT_MEMORY:g}.")  # fmt: skip
 @_option(_READ, "--task", type=click.Choice(TASKS), help="Default: auto, as the target's values suggest.")
 @_option(_READ, "--positive", metavar="LABEL", callback=_not_nothing, help="The label that counts as 1.")
 @_option(_READ, "--prediction-type", type=click.Choice(["score", "label"]), help="Default: as the values suggest.")
@@ -370,7 +382,7 @@ _OUT = "Output"
 @_option(_OUT, "--format", type=click.Choice(FORMATS), help="What is printed. Default: table.")
 @click.pass_context
 def audit(ctx: click.Context, /, config: Path | None, list_checks: bool, **given: Any) -> None:
-    """Audit a model's predictions in DATA (CSV, Parquet, Feather or Arrow), or the bundled example without DATA."""
+    """Audit a model on DATA (CSV, Parquet, Feather or Arrow) or its predictions there; without DATA, an example."""
     if list_checks:
         _list_checks()
         return
@@ -422,7 +434,7 @@ def _audit(options: Options) -> int:
     if not report.complete:
         _complain(f"Interrupted: the report in {options.out} holds what had been found until then.")
     elif verdict.status != gate.PASSED:
-        _complain(_why_it_fails(verdict, options))
+        _complain(_why_it_fails(verdict, options.fail_on, strict=options.strict))
     return verdict.status
 
 
@@ -436,13 +448,22 @@ def _refuse_early(options: Options) -> None:
                 expected="a file with the table, or none of these options for the bundled example",
             )
     else:
-        for name in ("target", "predictions"):
-            if not getattr(options, name):
-                raise InputError(
-                    f"no --{name} was given",
-                    expected=f"--{name} COLUMN, one of the columns of {options.data.name!r}",
-                    remedy="See: aboveboard audit --help",
-                )
+        if options.target is None:
+            raise InputError(
+                "no --target was given",
+                expected=f"--target COLUMN, one of the columns of {options.data.name!r}",
+                remedy="See: aboveboard audit --help",
+            )
+        if bool(options.model) == bool(options.predictions):
+            raise InputError(
+                f"{'both' if options.model else 'neither'} --model {'and' if options.model else 'nor'} --predictions "
+                + ("were" if options.model else "was")
+                + " given",
+                expected=f"--predictions COLUMN, one of the columns of {options.data.name!r}, or --model SOURCE",
+                remedy="See: aboveboard audit --help",
+            )
+    if options.model is None and (options.trust or options.trust_type or options.trust_pickle):
+        raise InputError("something was trusted and no --model was given", expected="--trust with --model FILE.skops")
     if options.seed < 0:
         raise InputError(f"the seed is {options.seed}", expected="a whole number, 0 or more")
 
@@ -487,68 +508,172 @@ def _data_report(options: Options) -> "Report":
     types: Mapping[str, Any] = options.types
     train = None if options.train is None else read_table(options.train, what="the training data", types=types)
     table = read_table(options.data, types=types, like=train)
+    older = None
+    if options.reference is not None:
+        older = read_table(
+            options.reference, what="the reference data", types=types, like=table, like_what="the audited data"
+        )
     for name in types:
         if name not in table.frame.columns:
             raise missing_column(name, list(table.frame.columns), "[types] table of the config")
-    report = run_audit(
-        None,
-        table.frame,
-        options.target,
-        predictions=options.predictions[0] if len(options.predictions) == 1 else list(options.predictions),
-        prediction_type=options.prediction_type,
-        sensitive_features=list(options.sensitive),
-        train=None if train is None else train.frame,
-        task=options.task,
-        positive=options.positive,
-        threshold=options.threshold,
-        sample_weight=options.weight,
-        clusters=options.cluster,
-        ids=options.id,
-        drop=options.drop,
-        reference_group=options.reference_group,
-        **_common(options),
-    )
-    read_notes = tuple(dict.fromkeys((*(train.notes if train else ()), *table.notes)))
+    with contextlib.nullcontext() if options.model is None else _opened(options, table.frame) as model:
+        report = run_audit(
+            model,
+            table.frame,
+            options.target,
+            predictions=_predictions(options),
+            prediction_type=options.prediction_type,
+            sensitive_features=list(options.sensitive),
+            train=None if train is None else train.frame,
+            reference=None if older is None else older.frame,
+            task=options.task,
+            positive=options.positive,
+            threshold=options.threshold,
+            sample_weight=options.weight,
+            clusters=options.cluster,
+            ids=options.id,
+            drop=options.drop,
+            reference_group=options.reference_group,
+            **_common(options),
+        )
+    tables = [part for part in (train, table, older) if part is not None]
+    read_notes = tuple(dict.fromkeys(note for part in tables for note in part.notes))
     return replace(report, notes=(*read_notes, *report.notes))
+
+
+def _predictions(options: Options) -> str | list[str] | None:
+    return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
+
+
+def _opened(options: Options, frame: "DataFrame") -> Any:
+    """Open the model that --model names; the process that runs it ends with the context."""
+    from aboveboard.auditing.models import open_model
+
+    assert options.model is not None
+    return open_model(
+        options.model,
+        trust=options.trust,
+        trust_types=options.trust_type,
+        trust_pickle=options.trust_pickle,
+        classes=_labels_like(options, frame),
+        timeout=options.model_timeout,
+        memory=options.model_memory,
+    )
+
+
+def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:
+    """Return the labels of --model-classes as the target has them: numbers or true and false where it holds such."""
+    from aboveboard.auditing.frames import plain_label
+
+    values = frame[options.target].dropna().unique() if options.target in frame.columns else ()
+    known = {plain_label(value): value for value in values}
+    return [known.get(label, label) for label in options.model_classes]
 
 
 def _print_report(report: "Report", options: Options) -> None:
     files = {"Report": str(options.out / "index.html"), "Data": str(options.out / "report.json")}
-    if options.format != "table" and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(encoding="utf-8")  # read by programs, which expect it whatever the terminal shows
-    if options.format == "json":
-        _say(report.to_json().rstrip("\n"))
-    elif options.format == "table":
-        from rich.console import Console
-
-        from aboveboard.auditing.report import print_report
-
-        on_terminal = sys.stdout.isatty()
-        plain: dict[str, Any] = {"width": 100, "color_system": None, "force_terminal": False}
-        console = Console(file=sys.stdout, **({} if on_terminal else plain))
-        try:
-            print_report(report, console, files=files)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            _silence_stdout()
-    else:
-        from aboveboard.core.report import renderers
-
-        _say(renderers[options.format](report).rstrip("\n"))
+    _print_in_format(report, options.format, files=files)
     if options.format != "table":
         for name, place in files.items():
             _complain(f"{name}: {place}")
 
 
-def _why_it_fails(verdict: gate.Verdict, options: Options) -> str:
+def _print_in_format(report: "Report", format_: str, *, files: Mapping[str, str] | None = None) -> None:
+    if format_ == "json":
+        _say_to_programs(report.to_json())
+    elif format_ == "table":
+        from aboveboard.auditing.report import print_report
+
+        with _console() as console:
+            print_report(report, console, files=files)
+    else:
+        from aboveboard.core.report import renderers
+
+        _say_to_programs(renderers[format_](report))
+
+
+def _say_to_programs(text: str) -> None:
+    """Print what programs read: they expect UTF-8, whatever the terminal shows."""
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
+    _say(text.rstrip("\n"))
+
+
+@contextlib.contextmanager
+def _console() -> Iterator["Console"]:
+    """Give a console for standard output, which may close before all is said."""
+    from rich.console import Console
+
+    plain: dict[str, Any] = {"width": 100, "color_system": None, "force_terminal": False}
+    try:
+        yield Console(file=sys.stdout, **({} if sys.stdout.isatty() else plain))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _silence_stdout()
+
+
+def _why_it_fails(verdict: gate.Verdict, fail_on: str, *, strict: bool) -> str:
     if verdict.status == gate.ERROR:
         return "Exit status 4: not every check ran, so the report is not complete."
     from aboveboard.auditing.report.view import families
 
     ids = [family.head.id for family in families(verdict.counted)]
     shown = ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
-    strict = ", --strict" if options.strict else ""
-    return f"Exit status 1 (--fail-on {options.fail_on}{strict}): {shown}."
+    return f"Exit status 1 (--fail-on {fail_on}{', --strict' if strict else ''}): {shown}."
+
+
+# --- aboveboard show, compare -----------------------------------------------------------------------------------------
+
+
+@main.command(cls=_SectionCommand, short_help="Print a report again, in any format.")
+@click.argument("report", type=click.Path(path_type=Path))
+@_option(_OUT, "--format", "format_", type=click.Choice([*FORMATS, "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+def show(report: Path, format_: str) -> None:
+    """Print the report.json that an audit wrote, as the audit would print it; nothing is audited again."""
+    from aboveboard.core.report import Report
+
+    _print_in_format(Report.from_json(report), format_)
+
+
+_COMPARE_EPILOG = """
+Examples:
+  aboveboard compare main/report.json aboveboard-report/report.json
+  aboveboard compare main/report.json aboveboard-report/report.json --format markdown > comment.md
+
+Exit status:
+  0  nothing that counts is new or worse    2  bad input or usage, or reports on different questions
+  1  something is                           4  a check failed to run in NEW, or NEW is not complete
+"""
+
+
+@main.command(cls=_SectionCommand, epilog=_COMPARE_EPILOG, short_help="Compare two reports.")
+@click.argument("old", type=click.Path(path_type=Path))
+@click.argument("new", type=click.Path(path_type=Path))
+@_option(_GATE, "--fail-on", type=click.Choice(FAIL_ON), default="fail",
+         help="The least severity that counts, where it is new or worse. Default: fail.")  # fmt: skip
+@_option(_GATE, "--strict", is_flag=True, help="Inconclusive and skipped checks count too.")
+@_option(_OUT, "--format", "format_", type=click.Choice(["table", "json", "markdown", "html"]), default="table",
+         help="What is printed. Default: table.")  # fmt: skip
+@click.pass_context
+def compare(
+    ctx: click.Context, old: Path, new: Path, fail_on: Literal["note", "warn", "fail"], strict: bool, format_: str
+) -> None:
+    """Tell what is new, worse, better or gone in the report NEW (a report.json) since OLD."""
+    from aboveboard.auditing.comparison import compare as compare_reports
+
+    comparison = compare_reports(old, new, fail_on=fail_on, strict=strict)
+    if format_ == "table":
+        from aboveboard.auditing.report.comparison import print_comparison
+
+        with _console() as console:
+            print_comparison(comparison, console)
+    else:
+        written = {"json": comparison.to_json, "markdown": comparison.to_markdown, "html": comparison.to_html}
+        _say_to_programs(written[format_]())
+    if comparison.verdict.status != gate.PASSED:
+        _complain(_why_it_fails(comparison.verdict, fail_on, strict=strict))
+    ctx.exit(comparison.verdict.status)
 
 
 # --- aboveboard methods, cite, reproduce ------------------------------------------------------------------------------

@@ -14,11 +14,16 @@ from aboveboard.core.errors import InputError
 
 FULL = """
 data = "test.csv"
+model = "models/model.skops"
+model-classes = ["no", 1]
+model-timeout = 60
+model-memory = 0.5
 target = "income"
 predictions = "p"
 prediction-type = "score"
 sensitive = ["sex", "age:25,40,60"]
 train = "../train.csv"
+reference = "../old.csv"
 task = "binary"
 positive = 1
 threshold = 0.5
@@ -69,8 +74,11 @@ def config(folder, text):
 def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_path):
     options = read_config(config(tmp_path, FULL))
     assert options == Options(
-        data=tmp_path / "test.csv", target="income", predictions=("p",), prediction_type="score",
-        sensitive=("sex", "age:25,40,60"), train=tmp_path / ".." / "train.csv", task="binary", positive="1",
+        data=tmp_path / "test.csv", model=str(tmp_path / "models" / "model.skops"), model_classes=("no", "1"),
+        model_timeout=60, model_memory=0.5,
+        target="income", predictions=("p",), prediction_type="score",
+        sensitive=("sex", "age:25,40,60"), train=tmp_path / ".." / "train.csv",
+        reference=tmp_path / ".." / "old.csv", task="binary", positive="1",
         threshold=0.5, drop=("a", "b"), weight="w", id="who", cluster="family",
         reference_group={"sex": "Male", "grade": "3"}, only=("fairness",), skip=("duplicates",), effort="quick",
         fail_on="warn", strict=True, baseline=tmp_path / "old" / "report.json",
@@ -80,7 +88,24 @@ def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_p
         out=tmp_path / "report", force=True, format="junit", seed=7,
     )  # fmt: skip
     defaults = Options()
-    assert all(getattr(options, f.name) != getattr(defaults, f.name) for f in fields(Options))
+    spoken_for = ("trust", "trust_type", "trust_pickle")
+    differ = [f.name for f in fields(Options) if getattr(options, f.name) != getattr(defaults, f.name)]
+    assert {*differ, *spoken_for} == {f.name for f in fields(Options)}
+
+
+def test_what_a_file_may_be_trusted_with_is_said_on_the_command_line_only(tmp_path):
+    for text in ("trust = 'known'", "trust-type = ['a.B']", "trust_pickle = true", "trust-pickle = false"):
+        with pytest.raises(InputError, match="on the command line: a file must not vouch for another"):
+            read_config(config(tmp_path, text))
+    with pytest.raises(InputError, match=r"function 'scoring:predict'.*--model scoring:predict"):
+        read_config(config(tmp_path, "model = 'scoring:predict'"))
+
+
+def test_a_model_in_the_config_is_a_file_beside_it_or_an_address(tmp_path):
+    assert read_config(config(tmp_path, "model = 'm.onnx'")).model == str(tmp_path / "m.onnx")
+    assert read_config(config(tmp_path, "model = 'HTTPS://a.example/x'")).model == "HTTPS://a.example/x"
+    (tmp_path / "a:b").touch()
+    assert read_config(config(tmp_path, "model = 'a:b'")).model == str(tmp_path / "a:b")
 
 
 def test_an_empty_config_and_an_absolute_path_are_fine(tmp_path):

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, is_address, is_function
 from aboveboard.auditing.suites import EFFORTS, Effort
 from aboveboard.core.errors import InputError
 
@@ -56,6 +57,12 @@ def _texts(name: str, value: Any, folder: Path) -> tuple[str, ...]:
     return tuple(_text(name, item, folder) for item in value)
 
 
+def _labels(name: str, value: Any, folder: Path) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _wrong(name, value, "a list of labels")
+    return tuple(_label(name, item, folder) for item in value)
+
+
 def _flag(name: str, value: Any, _: Path) -> bool:
     if not isinstance(value, bool):
         raise _wrong(name, value, "true or false")
@@ -83,6 +90,27 @@ def _one_of(*allowed: str) -> Callable[[str, Any, Path], str]:
         return str(value)
 
     return read
+
+
+def _source(name: str, value: Any, folder: Path) -> str:
+    """Read where the model is; a function is code to run, which a file must not name."""
+    text = _text(name, value, folder)
+    if is_address(text):
+        return text
+    if is_function(text) and not (folder / text).exists():
+        raise InputError(
+            f"{name} is the function {text!r} in the config",
+            expected="a model file: code to run is named on the command line only",
+            remedy=f"Say --model {text}",
+        )
+    return str(folder / text)
+
+
+def _command_line_only(name: str, _: Any, __: Path) -> Any:
+    raise InputError(
+        f"{name.replace('_', '-')!r} stands in the config",
+        expected=f"--{name.replace('_', '-')} on the command line: a file must not vouch for another",
+    )
 
 
 def _table_of(read: Callable[[str, Any, Path], Any]) -> Callable[[str, Any, Path], dict[str, Any]]:
@@ -114,10 +142,18 @@ class Options:
 
     Parameters
     ----------
-    data, train, baseline : Path, optional
+    data, train, reference, baseline : Path, optional
     target, prediction_type, positive, threshold, weight, id, cluster, task, effort, jobs, seed, min_cell :
         As the parameters of `aboveboard.audit` (weight, id and cluster are column names).
     predictions, sensitive, drop, only, skip : tuple of str
+    model : str, optional
+        A model file, ``module:function`` or an address.
+    trust, trust_type, trust_pickle :
+        What is vouched for in a model file; from the command line only.
+    model_classes : tuple of str
+        Labels for the codes of a model that has none of its own.
+    model_timeout, model_memory : float
+        Seconds and GiB that the model may take.
     reference_group : dict of str to str
     limits : dict of str to float
     types : dict of str to {"number", "category", "text", "boolean", "datetime"}
@@ -138,8 +174,16 @@ class Options:
     prediction_type: Literal["score", "label"] | None = field(
         default=None, metadata=_read_by(_one_of(*_PREDICTION_TYPES))
     )
+    model: str | None = field(default=None, metadata=_read_by(_source))
+    trust: Literal["known"] | None = field(default=None, metadata=_read_by(_command_line_only))
+    trust_type: tuple[str, ...] = field(default=(), metadata=_read_by(_command_line_only))
+    trust_pickle: bool = field(default=False, metadata=_read_by(_command_line_only))
+    model_classes: tuple[str, ...] = field(default=(), metadata=_read_by(_labels))
+    model_timeout: float = field(default=DEFAULT_TIMEOUT, metadata=_read_by(_number))
+    model_memory: float = field(default=DEFAULT_MEMORY, metadata=_read_by(_number))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
+    reference: Path | None = field(default=None, metadata=_read_by(_path))
     task: Literal["auto", "binary", "multiclass", "regression"] = field(
         default="auto", metadata=_read_by(_one_of(*TASKS))
     )

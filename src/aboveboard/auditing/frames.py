@@ -24,6 +24,7 @@ __all__ = [
     "missing_column",
     "numbers",
     "plain_label",
+    "quartile_edges",
     "to_frame",
     "to_series",
 ]
@@ -267,11 +268,10 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
             expected="groups",
             remedy="Turn it into years or periods first",
         )
-    if edges is None and kind == "number" and series.nunique() > _MAX_NUMERIC_GROUPS:
-        values = numbers(series)
-        quartiles = np.quantile(values[np.isfinite(values)], [0.25, 0.5, 0.75])
-        edges = sorted({float(f"{quartile:.4g}") for quartile in quartiles})
-        note = f"{name} has {series.nunique():,} distinct numbers and was cut at its quartiles: {_listed(edges)}."
+    if edges is None:
+        edges = quartile_edges(series)
+        if edges is not None:
+            note = f"{name} has {series.nunique():,} distinct numbers and was cut at its quartiles: {_listed(edges)}."
     if edges is not None:
         return _cut(series, edges), note
     codes, uniques = pd.factorize(series, use_na_sentinel=True)
@@ -288,6 +288,15 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
     position = {label: i for i, label in enumerate(distinct)}
     recoded = np.array([*(position.get(label, len(distinct)) for label in labels), len(distinct)])[codes]
     return _categorical(recoded, distinct, series), note
+
+
+def quartile_edges(series: "pd.Series[Any]") -> list[float] | None:
+    """Return where `group_codes` cuts a column unasked: at the quartiles, where it holds more than 12 numbers."""
+    if column_kind(series) != "number" or series.nunique() <= _MAX_NUMERIC_GROUPS:
+        return None
+    values = numbers(series)
+    quartiles = np.quantile(values[np.isfinite(values)], [0.25, 0.5, 0.75])
+    return sorted({float(f"{quartile:.4g}") for quartile in quartiles})
 
 
 def _cut(series: "pd.Series[Any]", edges: Sequence[float]) -> "pd.Series[Any]":

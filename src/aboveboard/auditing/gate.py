@@ -7,7 +7,7 @@ from typing import Final, Literal
 from aboveboard.core.finding import SEVERITIES, Finding, Severity
 from aboveboard.core.report import Report
 
-__all__ = ["ERROR", "FAILED", "INTERRUPTED", "MODEL", "PASSED", "USAGE", "Verdict", "judge"]
+__all__ = ["ERROR", "FAILED", "INTERRUPTED", "MODEL", "PASSED", "USAGE", "Verdict", "judge", "rank"]
 
 PASSED: Final = 0
 FAILED: Final = 1
@@ -65,7 +65,7 @@ def judge(
     if baseline is not None:
         notes += _baseline_notes(report, baseline)
         known = _known(baseline)
-        new = [finding for finding in counted if _rank(finding) > known.get(finding.id, -1.0)]
+        new = [finding for finding in counted if rank(finding) > known.get(finding.id, -1.0)]
         if len(new) < len(counted):
             notes.append(f"{_count(len(counted) - len(new), 'finding')} stood in the baseline already.")
         counted = new
@@ -87,10 +87,10 @@ def _candidates(report: Report, fail_on: Severity, strict: bool) -> Iterable[Fin
 
 
 def _known(baseline: Report) -> dict[str, float]:
-    return {finding.id: _rank(finding) for finding in (*baseline.findings, *baseline.not_run)}
+    return {finding.id: rank(finding) for finding in (*baseline.findings, *baseline.not_run)}
 
 
-def _rank(finding: Finding) -> float:
+def rank(finding: Finding) -> float:
     """Return how bad a finding is; not to know lies between a note and a warning."""
     if finding.status in ("inconclusive", "skipped"):
         return 1.5

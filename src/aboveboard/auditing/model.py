@@ -1,7 +1,7 @@
 """How the audit talks to a model: whatever it is, it gets its own columns and its answers come back checked."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
@@ -10,7 +10,15 @@ import pandas as pd
 from aboveboard.auditing.frames import column_kind, missing_column, numbers, plain_label
 from aboveboard.core.errors import InputError, ModelError
 
-__all__ = ["Answers", "FittedModel", "class_codes", "model_columns", "sorted_labels"]
+__all__ = [
+    "Answers",
+    "FittedModel",
+    "ModelSource",
+    "class_codes",
+    "model_columns",
+    "sorted_labels",
+    "source_of",
+]
 
 Task = Literal["binary", "multiclass", "regression"]
 
@@ -30,6 +38,49 @@ class Answers:
 
     prediction: np.ndarray
     score: np.ndarray | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelSource:
+    """Where a model that was no Python object comes from: what the report says of it.
+
+    Such a model has it as its attribute ``source_``.
+
+    Parameters
+    ----------
+    format : str
+        ``"skops"``, ``"onnx"``, ``"xgboost"``, ``"endpoint"`` and so on.
+    model : str
+        The model's own class or kind, such as ``"Pipeline"``.
+    name : str
+        What was read, without its folder: ``"model.skops"``, ``"scoring:predict"``.
+    sha256 : str or None
+        Of the file.
+    trusted_types : tuple of str
+        Types in the file that somebody vouched for.
+    versions : dict of str to str
+        Packages that ran it, with their versions.
+    notes : tuple of str
+        What the reader of the report should know, in sentences.
+    """
+
+    format: str
+    model: str
+    name: str
+    sha256: str | None = None
+    trusted_types: tuple[str, ...] = ()
+    versions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what stands in the report under ``subject.model_source``."""
+        return {
+            "format": self.format,
+            "name": self.name,
+            "sha256": self.sha256,
+            "trusted_types": list(self.trusted_types),
+            "versions": dict(self.versions),
+        }
 
 
 @dataclass(frozen=True)
@@ -108,6 +159,8 @@ class FittedModel:
     def _ask(self, question: Any, given: Any) -> Any:
         try:
             return question(given)
+        except (ModelError, InputError):  # a model in another process, or behind an address, says itself what failed
+            raise
         except MemoryError as error:
             raise ModelError("the model ran out of memory") from error
         except Exception as error:
@@ -131,7 +184,7 @@ class FittedModel:
         except (TypeError, ValueError) as error:
             raise ModelError(f"the model's probabilities are not numbers: {_first_line(error)}") from error
         if self.task == "binary" and raw.shape in ((n,), (n, 1)):
-            return _finite(np.clip(raw.reshape(n), 0.0, 1.0))
+            return np.clip(_finite(raw.reshape(n)), 0.0, 1.0)
         if raw.shape != (n, len(self.classes)):
             raise ModelError(
                 f"the model gave probabilities of shape {raw.shape} for {n} rows and {len(self.classes)} classes"
@@ -139,13 +192,19 @@ class FittedModel:
         own = getattr(self.model, "classes_", None)
         columns = sorted_labels(self.classes) if own is None else own
         raw = raw[:, np.argsort(class_codes(columns, self.classes))]
-        clipped = _finite(np.clip(raw, 0.0, 1.0))
+        clipped: np.ndarray = np.clip(_finite(raw), 0.0, 1.0)
         return clipped[:, 1] if self.task == "binary" else clipped
 
     def _most_likely(self, score: np.ndarray | None) -> np.ndarray:
         if score is None:
             raise ModelError("the model gives neither labels nor probabilities")
         return (score >= 0.5).astype(np.int64) if self.task == "binary" else score.argmax(axis=1)
+
+
+def source_of(model: Any) -> ModelSource | None:
+    """Return where a model comes from, None for an object that was given as it is."""
+    source = getattr(model, "source_", None)
+    return source if isinstance(source, ModelSource) else None
 
 
 def class_codes(labels: Any, classes: Sequence[Any]) -> np.ndarray:

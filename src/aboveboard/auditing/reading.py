@@ -84,6 +84,7 @@ def read_table(
     what: str = "the data",
     types: Mapping[str, ColumnKind] | None = None,
     like: ReadTable | None = None,
+    like_what: str = "the training data",
 ) -> ReadTable:
     """Read a file.
 
@@ -96,8 +97,10 @@ def read_table(
     types : mapping of column to kind, optional
         The user's own types.
     like : ReadTable, optional
-        The training data, whose types are applied to columns of the same name. A category level that was not seen in
-        training stays a value.
+        A table whose types are applied to columns of the same name. A category level that it does not have stays a
+        value.
+    like_what : str
+        What `like` is, for the messages.
 
     Raises
     ------
@@ -113,12 +116,12 @@ def read_table(
     notes: list[str] = []
     if suffix in (".parquet", ".pq", ".feather", ".arrow"):
         frame = _binary(path, suffix, what, notes)
-        columns = _Converter(what, types or {}, like, "", notes)
+        columns = _Converter(what, types or {}, like, "", notes, like_what)
     else:
         table, delimiter = _csv(_text(_bytes(path, suffix, what), what, notes), what)
         frame = _unnamed(table, notes)
         del table
-        columns = _Converter(what, types or {}, like, delimiter, notes)
+        columns = _Converter(what, types or {}, like, delimiter, notes, like_what)
     if not len(frame):
         raise InputError(
             f"{what} have a header and no rows" if suffix not in (".parquet", ".pq") else f"{what} have no rows",
@@ -498,10 +501,12 @@ class _Converter:
         like: ReadTable | None,
         delimiter: str,
         notes: list[str],
+        like_what: str,
     ) -> None:
         self.what = what
         self.types = types
         self.like = like
+        self.like_what = like_what
         self.from_text = bool(delimiter)
         self.decimal_comma = delimiter not in ("", ",")
         self.notes = notes
@@ -521,7 +526,7 @@ class _Converter:
         if name in self.types:
             return self.types[name], "the [types] table"
         if self.like is not None and name in self.like.kinds:
-            return self.like.kinds[name], "the training data"
+            return self.like.kinds[name], self.like_what
         return None, ""
 
     def _typed(self, column: "pd.Series[Any]") -> "pd.Series[Any]":

@@ -30,6 +30,9 @@ _LACKING: Final = {
     "score": "The predictions are labels, and this needs scores.",
     "model": "Predictions were given, and this needs the model itself.",
     "train": "No training data were given (train, --train).",
+    "reference": "No older data to compare with were given (reference, --reference).",
+    "reference predictions": "The reference data have no predictions.",
+    "reference labels": "The reference data have no labels.",
 }
 
 
@@ -40,6 +43,7 @@ def audit(
     *,
     sensitive_features: Any = None,
     train: Any = None,
+    reference: Any = None,
     predictions: Any = None,
     prediction_type: PredictionType | None = None,
     task: Literal["auto"] | Task = "auto",
@@ -73,6 +77,9 @@ def audit(
     sensitive_features : list of str, dict, Series or data frame, optional
         Column names (``"age:25,40,60"`` cuts numbers into groups; ``{"age": [25, 40, 60]}`` likewise), or the groups.
     train : (X_train, y_train) or data frame with the target's column, optional
+    reference : data frame, (X_old, y_old) or (X_old, y_old, predictions_old), optional
+        Older rows to compare with: have the data changed? Labels and predictions are found under the names that they
+        have in `X`, and may be lacking; a model is asked about these rows too.
     predictions : str, list of str, or values, optional
         Scores, labels or numbers: a column, or one column per class.
     prediction_type : {"score", "label"}, optional
@@ -149,6 +156,7 @@ def audit(
         y,
         sensitive_features=sensitive_features,
         train=train,
+        reference=reference,
         predictions=predictions,
         prediction_type=prediction_type,
         task=task,
@@ -264,9 +272,14 @@ def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: in
     seed = _seed(random_state, spec.name)
     cap = spec.rows(effort)
     notes: tuple[str, ...] = ()
-    if cap is not None and cap < len(subject):
-        notes = (f"{spec.title}: {cap:,} of {len(subject):,} rows, drawn at random (effort {effort}).",)
-        subject = subject.sample(cap, seed)
+    if cap is not None:
+        sizes = [("rows", len(subject))]
+        if subject.reference is not None and "reference" in spec.needs:
+            sizes.append(("rows of the reference", len(subject.reference)))
+        drawn = [f"{cap:,} of {size:,} {what}" for what, size in sizes if cap < size]
+        if drawn:
+            notes = (f"{spec.title}: {' and '.join(drawn)}, drawn at random (effort {effort}).",)
+            subject = subject.sample(cap, seed)
     try:
         check: Callable[..., list[Finding]] = importlib.import_module(f"aboveboard.auditing.checks.{spec.name}").check
         findings = check(subject, random_state=seed, effort=effort)
@@ -301,6 +314,9 @@ def _lacking(subject: Subject, spec: CheckSpec) -> str:
         "score": subject.score is not None,
         "model": subject.model is not None,
         "train": subject.train is not None,
+        "reference": subject.reference is not None,
+        "reference predictions": subject.reference is not None and subject.reference.prediction is not None,
+        "reference labels": subject.reference is not None and subject.reference.y is not None,
     }
     return next((text for need, text in _LACKING.items() if need in spec.needs and not have[need]), "")
 

@@ -19,11 +19,13 @@ from aboveboard.auditing.frames import (
     missing_column,
     numbers,
     plain_label,
+    quartile_edges,
     to_frame,
     to_series,
 )
 from aboveboard.auditing.limits import Limits
-from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels
+from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels, source_of
+from aboveboard.auditing.reference_data import ReferenceData, Roles, lined_up, read_reference
 from aboveboard.core.errors import InputError
 
 __all__ = ["Subject", "Training", "make_subject"]
@@ -74,6 +76,8 @@ class Subject:
     model : FittedModel or None
         None where predictions were given.
     train : Training or None
+    reference : ReferenceData or None
+        Older rows to compare with.
     threshold : float or None
     reference_groups : dict of str to str
         Sensitive column to the name of the group that the others are compared with.
@@ -98,6 +102,7 @@ class Subject:
     ids: "pd.Series[Any] | None" = None
     model: FittedModel | None = None
     train: Training | None = None
+    reference: ReferenceData | None = None
     threshold: float | None = None
     reference_groups: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
@@ -138,14 +143,19 @@ class Subject:
         return replace(self, ids=None if self.ids is None else self.ids.iloc[rows], **picked, **frames)
 
     def sample(self, n: int, random_state: int) -> "Subject":
-        """Return `n` rows drawn without replacement, in their old order; all of them where there are no more."""
+        """Return `n` rows drawn without replacement, in their old order; all of them where there are no more.
+
+        Of the reference, as many are drawn.
+        """
+        reference = None if self.reference is None else self.reference.sample(n, random_state)
         if n >= len(self):
-            return self
+            return self if reference is self.reference else replace(self, reference=reference)
         rows = np.random.default_rng(random_state).choice(len(self), size=n, replace=False)
-        return self.take(np.sort(rows))
+        return replace(self.take(np.sort(rows)), reference=reference)
 
     def describe(self) -> dict[str, Any]:
         """Return what was audited, for the report: shapes, names and a fingerprint, never rows."""
+        source = None if self.model is None else source_of(self.model.model)
         return {
             "task": self.task,
             "target": self.target,
@@ -153,7 +163,9 @@ class Subject:
             "positive": self.positive,
             "rows": len(self),
             "training_rows": None if self.train is None else len(self.train.y),
-            "model": "predictions given" if self.model is None else type(self.model.model).__name__,
+            "reference_rows": None if self.reference is None else len(self.reference),
+            "model": self._model_name(),
+            "model_source": None if source is None else source.to_dict(),
             "prediction_type": "value" if self.task == "regression" else "label" if self.score is None else "score",
             "threshold": self.threshold,
             "features": [{"name": name, "kind": kind} for name, kind in self.kinds.items()],
@@ -167,6 +179,12 @@ class Subject:
             "min_cell": self.min_cell,
             "data_sha256": self._fingerprint(),
         }
+
+    def _model_name(self) -> str:
+        if self.model is None:
+            return "predictions given"
+        source = source_of(self.model.model)
+        return type(self.model.model).__name__ if source is None else source.model
 
     def _fingerprint(self) -> str:
         """Return the sha256 of features, target, predictions and groups, whatever container they came in."""
@@ -187,6 +205,7 @@ def make_subject(
     *,
     sensitive_features: Any = None,
     train: Any = None,
+    reference: Any = None,
     predictions: Any = None,
     prediction_type: PredictionType | None = None,
     task: Literal["auto"] | Task = "auto",
@@ -226,7 +245,8 @@ def make_subject(
     id_column = table.series(ids, "id")
     predicted = _predictions(predictions, table)
     sensitive = _sensitive(sensitive_features, table)
-    for name in [drop] if isinstance(drop, str) else drop:
+    dropped = [drop] if isinstance(drop, str) else list(drop)
+    for name in dropped:
         table.use(name, "drop")
     train_frame, train_target = _training_tables(train, y)
 
@@ -246,12 +266,36 @@ def make_subject(
         prediction, score, threshold = _given(predicted, prediction_type, kind, classes, threshold, notes)
     else:
         _refuse_unfit(model, kind)
+        source = source_of(model)
+        notes.extend(() if source is None else source.notes)
         fitted = FittedModel(model, columns, as_array, kind, classes, threshold)
         answers = fitted.answer(features)
         prediction, score = answers.prediction, answers.score
         if threshold is not None and score is None:
             raise InputError("a threshold was given and the model gives no probabilities")
     _note_small_groups(sensitive, min_cell, notes)
+    older = None
+    if reference is not None:
+        roles = Roles(
+            names={
+                role: _names(given, frame)
+                for role, given in {
+                    "target": y, "predictions": predictions, "weight": sample_weight, "cluster": clusters, "id": ids,
+                }.items()
+            },
+            columns=tuple(map(str, frame.columns)),
+            features=features,
+            drop=tuple(dropped),
+            sensitive=sensitive,
+            cuts=table.cuts,
+            task=kind,
+            classes=classes,
+            scored=score is not None,
+            read_predictions=lambda given: _given(given, "score", kind, classes, threshold, [])[:2],
+            model=fitted,
+        )  # fmt: skip
+        older = read_reference(reference, roles, notes)
+    cluster, older = lined_up(None if cluster_column is None else _whole_clusters(cluster_column), older)
     return Subject(
         X=features,
         y=codes,
@@ -262,10 +306,11 @@ def make_subject(
         score=score,
         sensitive=sensitive,
         weight=weight,
-        cluster=None if cluster_column is None else _cluster_codes(cluster_column),
+        cluster=cluster,
         ids=id_column,
         model=fitted,
         train=training,
+        reference=older,
         threshold=threshold,
         reference_groups=references,
         limits=in_force,
@@ -281,6 +326,7 @@ class _Columns:
     def __init__(self, frame: pd.DataFrame, notes: list[str]) -> None:
         self.frame = frame
         self.notes = notes
+        self.cuts: dict[str, list[float] | None] = {}
         self._used: dict[str, str] = {}
 
     def use(self, name: str, role: str) -> "pd.Series[Any]":
@@ -360,17 +406,24 @@ def _numbers(series: "pd.Series[Any]", what: str) -> np.ndarray:
     return values
 
 
-def _cluster_codes(series: "pd.Series[Any]") -> np.ndarray:
+def _names(given: Any, frame: pd.DataFrame) -> str | list[str] | None:
+    """Return the columns that were named; None where values were given."""
+    if given is None or isinstance(given, str):
+        return given
+    named = isinstance(given, Sequence) and all(isinstance(name, str) for name in given) and len(given) < len(frame)
+    return [str(name) for name in given] if named and given else None
+
+
+def _whole_clusters(series: "pd.Series[Any]") -> "pd.Series[Any]":
     if series.isna().any():
         raise InputError(
             f"the cluster column has {int(series.isna().sum()):,} missing values",
             expected="a value in every row",
             remedy="Give rows that belong to nobody else a value of their own",
         )
-    codes = pd.factorize(series)[0]
-    if codes.max() == 0:
+    if series.nunique() < 2:
         raise InputError("the cluster column has one value only", expected="two clusters or more")
-    return codes
+    return series
 
 
 def _sensitive(given: Any, table: _Columns) -> pd.DataFrame:
@@ -402,6 +455,7 @@ def _sensitive(given: Any, table: _Columns) -> pd.DataFrame:
         name = str(series.name)
         if name in columns:
             raise InputError(f"the sensitive column {name!r} was named twice")
+        table.cuts[name] = list(edges) if edges else quartile_edges(series)
         columns[name], note = group_codes(series, edges=edges)
         if note:
             table.notes.append(note)
@@ -644,6 +698,9 @@ def _target(
             f"the target {observed.name} has the value {unknown!r}, which "
             + ("is no label" if own is None else "the model does not know"),
             expected=f"one of {', '.join(repr(plain_label(v)) for v in classes)}",
+            remedy="If these are codes, name their labels in order: classes=[...], --model-classes"
+            if source_of(model) is not None and classes == list(range(len(classes)))
+            else "",
         )
     if task == "binary":
         if len(classes) != 2:

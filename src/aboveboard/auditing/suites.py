@@ -14,7 +14,7 @@ __all__ = ["AREAS", "EFFORTS", "TABULAR", "CheckSpec", "Cost", "Effort", "Need",
 Task = Literal["binary", "multiclass", "regression"]
 Effort = Literal["quick", "standard", "full"]
 Cost = Literal["light", "medium", "heavy"]
-Need = Literal["sensitive", "score", "model", "train"]
+Need = Literal["sensitive", "score", "model", "train", "reference", "reference predictions", "reference labels"]
 
 EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
@@ -23,6 +23,7 @@ AREAS: Final[dict[str, str]] = {
     "fairness": "Group fairness",
     "leaks": "Proxies and leaks",
     "data": "Data quality",
+    "drift": "Drift",
     "model": "Sanity of the model",
     "unlearning": "Forgetting",
 }
@@ -45,7 +46,7 @@ class CheckSpec:
     row_cap : tuple of int or None
         The most rows it looks at with effort quick, standard and full; None for all. The runner draws them.
     tasks : frozenset
-    needs : frozenset of {"sensitive", "score", "model", "train"}
+    needs : frozenset of Need
         What must be given for the check to apply.
     """
 
@@ -144,6 +145,38 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Are values missing more often for some groups?",
         cost="light",
         needs=frozenset({"sensitive"}),
+    ),
+    CheckSpec(
+        name="column_drift",
+        area="drift",
+        title="Columns that changed",
+        question="Have the columns changed since the reference: their values, or how often they are missing?",
+        cost="medium",
+        needs=frozenset({"reference"}),
+    ),
+    CheckSpec(
+        name="score_drift",
+        area="drift",
+        title="The model's answers",
+        question="Does the model answer otherwise than on the reference, for everybody or for some group?",
+        cost="light",
+        needs=frozenset({"reference", "reference predictions"}),
+    ),
+    CheckSpec(
+        name="label_drift",
+        area="drift",
+        title="The true answers",
+        question="Has the truth changed since the reference, for everybody or for some group?",
+        cost="light",
+        needs=frozenset({"reference", "reference labels"}),
+    ),
+    CheckSpec(
+        name="performance_drift",
+        area="drift",
+        title="Performance since then",
+        question="Has the model become worse since the reference?",
+        cost="light",
+        needs=frozenset({"reference", "reference predictions", "reference labels"}),
     ),
     CheckSpec(
         name="model_determinism",

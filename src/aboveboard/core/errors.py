@@ -29,7 +29,24 @@ class InputError(ValueError):
 
 
 class ModelError(RuntimeError):
-    """The audited model crashed, hung, ran out of memory or gave a malformed answer."""
+    """The audited model crashed, hung, ran out of memory or gave a malformed answer.
+
+    Parameters
+    ----------
+    message : str
+    kind : str, optional
+        What went wrong, in a word or two that quote no data: ``"ValueError"``, ``"time limit"``. Default: the type of
+        the exception that it was raised from.
+    """
+
+    def __init__(self, message: str, *, kind: str = "") -> None:
+        super().__init__(message)
+        self._kind = kind
+
+    @property
+    def kind(self) -> str:
+        """What went wrong, in a word or two; empty for an answer that came and was malformed."""
+        return self._kind or ("" if self.__cause__ is None else type(self.__cause__).__name__)
 
 
 class MissingExtra(ImportError):

@@ -13,8 +13,9 @@ from aboveboard.core.finding import SEVERITIES, Finding, Severity
 
 if TYPE_CHECKING:
     import pandas as pd
+    from mlflow.entities import Run
 
-__all__ = ["SCHEMA_VERSION", "Report", "renderers"]
+__all__ = ["SCHEMA_VERSION", "Report", "loggers", "renderers"]
 
 SCHEMA_VERSION: Final = 1
 
@@ -34,6 +35,9 @@ _KINDS: Final[dict[str, type]] = {
 
 renderers: dict[str, Callable[["Report"], str]] = {}
 """Renderers by format name ("html", "notebook", "text", ...); aboveboard.auditing.report puts them here."""
+
+loggers: dict[str, Callable[..., str]] = {}
+"""What logs a report to another system, by its name ("mlflow"); aboveboard.auditing.report puts them here."""
 
 
 def _finite(text: str) -> float:
@@ -129,6 +133,13 @@ class Report:
                 raise TypeError(f"{name} is no {kind.__name__}")
         if not all(isinstance(entry.get("id"), str) for entry in known["accepted"]):
             raise TypeError("an accepted finding has no id")
+        if not all(isinstance(limit.get("name"), str) for limit in known["limits"]):
+            raise TypeError("a limit has no name")
+        for name in ("features", "sensitive"):
+            if not all(isinstance(entry.get("name"), str) for entry in known["subject"].get(name) or []):
+                raise TypeError(f"one of the {name} has no name")
+        if not isinstance(known["subject"].get("reference_groups") or {}, dict):
+            raise TypeError("reference_groups is no dict")
         for name in ("findings", "not_run"):
             known[name] = tuple(Finding.from_dict(item) for item in known[name])
         known["certificates"] = tuple(Certificate.from_dict(item) for item in known["certificates"])
@@ -207,6 +218,37 @@ class Report:
         if path is not None:
             Path(path).write_text(text, encoding="utf-8", errors="backslashreplace", newline="\n")
         return text
+
+    def log_to_mlflow(self, run: "Run | str | None" = None, *, prefix: str = "aboveboard", step: int = 0) -> str:
+        """Log the report to an MLflow run (extra ``mlflow``), and return the run's id.
+
+        Parameters
+        ----------
+        run : mlflow.entities.Run or str, optional
+            A run or its id. Default: the active run, else a new one, which is ended again.
+        prefix : str
+            Stands before every name, so that several reports can be logged to one run: ASCII letters, digits, ``_`` and
+            ``-``.
+        step : int
+            The step of the metrics, for a model that is audited again and again.
+
+        Raises
+        ------
+        MissingExtra
+            When MLflow is not installed.
+        InputError
+            When the run has a report of other parameters under this prefix: MLflow lets nobody change these.
+
+        Notes
+        -----
+        Metrics: how many findings there are of each verdict (``aboveboard/count.fail``), and the figure of each
+        finding and each performance metric (``aboveboard/calibration.ece``) with the ends of its interval (``.low``,
+        ``.high``). Characters that MLflow or a file system could refuse become ``_``, and a hash keeps such names
+        apart. Tags: worst severity, version, ids of failures and warnings, target, rows, fingerprint of the data.
+        Parameters: task, seed, effort, threshold, smallest cell, limits of your own. Artifacts:
+        ``aboveboard/report.html`` and ``aboveboard/report.json``.
+        """
+        return loggers["mlflow"](self, run, prefix=prefix, step=step)
 
     def _repr_html_(self) -> str:
         return renderers["notebook"](self)

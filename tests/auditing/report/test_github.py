@@ -28,11 +28,11 @@ def test_a_runner_reads_the_name_back(make_report, hostile_names):
 def test_failures_are_errors_and_accepted_findings_notices(report):
     commands = [_COMMAND.fullmatch(line).group(1, 2) for line in renderers["github"](report).splitlines()]
     assert commands == [
+        ("notice", "aboveboard audit"),
         ("error", "Group fairness"),
         ("warning", "Proxies and leaks"),
         ("notice", "Data quality"),
         ("notice", "Group fairness"),
         ("notice", "Performance and calibration"),
         ("error", "Sanity of the model"),
-        ("notice", "aboveboard audit"),
     ]

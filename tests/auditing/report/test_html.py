@@ -87,10 +87,10 @@ def test_the_policy_allows_the_one_style_and_the_one_script_by_hash_and_nothing_
         assert policy[directive] == f"'sha256-{digest}'"
 
 
-def _assert_nothing_active(page):
+def _assert_nothing_active(page, *, styles=frozenset()):
     for element in page.elements:
         for name, value in element["attrs"].items():
-            assert name != "style", element
+            assert name != "style" or value in styles, element
             assert not name.startswith("on"), element
             if name in ("href", "src", "xlink:href", "action", "formaction", "data", "poster"):
                 assert re.match(r"#|https?://|data:image/svg\+xml,", value or ""), element
@@ -130,10 +130,26 @@ def test_a_hostile_name_is_shown_letter_by_letter(make_report, hostile_names):
         assert f"sex = {hostile_names[name]} are" in text
 
 
+_CELLS = frozenset(
+    {
+        "text-align: left; vertical-align: top",
+        "text-align: left; vertical-align: top; white-space: nowrap",
+        "text-align: right; vertical-align: top; white-space: nowrap",
+    }
+)
+
+
+def test_cells_in_a_notebook_carry_their_layout_themselves(report):
+    """A notebook that is not trusted drops the style sheet, and Jupyter's own aligns cells to the right."""
+    cells = _Page(report._repr_html_()).all("td", "th")
+    assert cells
+    assert {cell["attrs"]["style"] for cell in cells} == _CELLS
+
+
 def test_all_notebook_output_is_inert_too(make_report, hostile_name):
     text = renderers["notebook"](make_report(hostile_name))
     page = _Page(text)
-    _assert_nothing_active(page)
+    _assert_nothing_active(page, styles=_CELLS)
     assert not page.all("script", "html", "body", "head")
     assert text.encode("utf-8")
 
@@ -316,6 +332,12 @@ def test_an_empty_report_has_a_page():
 def test_a_report_shows_itself_in_a_notebook(report):
     assert "1 finding fails" in report._repr_html_()
     assert len(report._repr_html_()) < 20_000
+
+
+def test_a_notebook_gets_html_and_a_line_of_text(report):
+    formatters = pytest.importorskip("IPython.core.formatters")
+    data, _ = formatters.DisplayFormatter().format(report)
+    assert data == {"text/plain": repr(report), "text/html": report._repr_html_()}
 
 
 def test_the_page_is_written_where_one_asks(report, html, tmp_path):

@@ -81,7 +81,7 @@ def _finding(
         with threadpool_limits(1, user_api="openmp"):
             again = ask()
     except ModelError as error:
-        kind = type(error.__cause__).__name__ if error.__cause__ is not None else "a malformed answer"
+        kind = error.kind or "a malformed answer"
         return Finding(
             id=f"model_determinism/{key}",
             statement=f"The model fails when it is {way} ({kind}).",

@@ -135,9 +135,7 @@ def _finding(subject: Subject, probe: _Probe, expected: Answers) -> Finding:
         try:
             answers = probe.ask()
         except ModelError as error:
-            kind = (
-                f"an error ({type(error.__cause__).__name__})" if error.__cause__ is not None else "a malformed answer"
-            )
+            kind = f"an error ({error.kind})" if error.kind else "a malformed answer"
             return Finding(
                 statement=f"The model answers {probe.what} with {kind}.",
                 severity=probe.severity,

@@ -752,11 +752,11 @@ def _train_gap(subject: Subject, train: Training, rows: Rows, effort: Effort, rn
     try:
         answers = subject.model.answer(train.X.iloc[usable])
     except ModelError as error:
-        cause = type(error.__cause__).__name__ if error.__cause__ is not None else "a malformed answer"
+        cause = error.kind or "a malformed answer"
         return Finding(
             statement="The model failed on its training rows, so they cannot be compared with the test rows.",
             status="inconclusive",
-            reason=f"It raised {cause}.",
+            reason=f"What went wrong: {cause}.",
             **common,
         )
     limit = subject.limits["performance.train_gap"]

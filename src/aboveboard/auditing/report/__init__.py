@@ -1,14 +1,14 @@
-"""The report in every form: one `Report` in, text out.
+"""The report in every form: one `Report` in, text out, or logged elsewhere.
 
 Importing this package registers the renderers and loads none of them: Jinja2, Matplotlib and Rich are imported when
-the first report is written.
+the first report is written, and MLflow when one is logged to it.
 """
 
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from aboveboard.core.report import Report, renderers
+from aboveboard.core.report import Report, loggers, renderers
 
 if TYPE_CHECKING:
     from aboveboard.auditing.report.terminal import print_report
@@ -35,6 +35,14 @@ def _loader(module: str, name: str) -> Callable[[Report], str]:
 
 
 renderers.update({format_: _loader(*where) for format_, where in _RENDERERS.items()})
+
+
+def _log_to_mlflow(report: Report, *args: Any, **options: Any) -> str:
+    run_id: str = import_module(f"{__name__}.mlflow").log_to_mlflow(report, *args, **options)
+    return run_id
+
+
+loggers["mlflow"] = _log_to_mlflow
 
 
 def __getattr__(name: str) -> Any:

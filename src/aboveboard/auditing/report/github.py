@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from aboveboard.auditing.report.view import VERDICTS, Verdict, amount, clean, headline, shorten, verdict
+from aboveboard.auditing.report.view import VERDICTS, Verdict, amount, clean, families, headline, shorten, verdict
 from aboveboard.auditing.suites import AREAS
 from aboveboard.core.finding import Finding
 from aboveboard.core.report import Report
@@ -19,16 +19,19 @@ _COMMANDS: Final[dict[Verdict, str]] = {
 
 
 def render_annotations(report: Report) -> str:
-    """Return one workflow command per finding that says something, and one with the answer.
+    """Return one workflow command with the answer, and one per finding that says something, worst first.
+
+    GitHub shows ten annotations of each level per step, so that single groups come after all other findings.
 
     Failures and checks that raised are errors, warnings are warnings; notes, inconclusive and accepted findings are
     notices. Findings that are OK and checks that did not run give none.
     """
     findings = [f for f in (*report.findings, *report.not_run) if verdict(f) in _COMMANDS]
-    findings.sort(key=lambda finding: VERDICTS.index(verdict(finding)))
-    lines = [_annotation(finding, report) for finding in findings]
+    groups = {finding.id for family in families(report.findings) for finding in family.groups}
+    findings.sort(key=lambda finding: (VERDICTS.index(verdict(finding)), finding.id in groups))
     answer = headline(report)
-    lines.append(_command("notice", "aboveboard audit", f"{answer.title}. {answer.sentence}"))
+    lines = [_command("notice", "aboveboard audit", f"{answer.title}. {answer.sentence}")]
+    lines += [_annotation(finding, report) for finding in findings]
     return "\n".join(lines) + "\n"
 
 

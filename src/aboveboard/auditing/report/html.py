@@ -41,7 +41,7 @@ from aboveboard.core.finding import SUPPRESSED, Column, Figure, Finding, Table
 from aboveboard.core.reference import Reference
 from aboveboard.core.report import Report
 
-__all__ = ["render_html", "render_notebook"]
+__all__ = ["fragment", "page", "render_html", "render_notebook"]
 
 # The page stays under 2 MB whatever was audited: what does not fit is counted, and is in report.json.
 _FINDING_BYTES: Final = 400_000
@@ -67,6 +67,11 @@ def render_html(report: Report) -> str:
     The same report gives the same bytes. The page stays under 2 MB: the evidence of the worst findings comes first,
     and where something is left out, the page says so.
     """
+    return page("report.html.jinja", _page(report))
+
+
+def page(template: str, view: dict[str, Any]) -> str:
+    """Return the page that `template` makes of `view`, with our style and script, and a policy for these alone."""
     style, script = _source("report.css"), _source("report.js")
     policy = "; ".join(
         [
@@ -80,15 +85,20 @@ def render_html(report: Report) -> str:
     )
     return (
         _environment()
-        .get_template("report.html.jinja")
+        .get_template(template)
         .render(
-            p=_page(report),
+            p=view,
             policy=Markup(policy),  # noqa: S704 - made of constants and base64
             style=Markup(style),  # noqa: S704 - the package's own file
             script=Markup(script),  # noqa: S704 - the package's own file
             favicon=Markup(_FAVICON),  # noqa: S704 - a constant
         )
     )
+
+
+def fragment(template: str, view: dict[str, Any]) -> str:
+    """Return the piece of HTML that `template` makes of `view`."""
+    return _environment().get_template(template).render(p=view)
 
 
 def render_notebook(report: Report) -> str:
@@ -590,6 +600,7 @@ def _accepted(report: Report) -> dict[str, Any]:
 def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
     """Return what was audited as pairs of a name and a text."""
     get = subject.get
+    source = get("model_source") or {}
     facts: list[tuple[str, Any]] = [
         ("Task", get("task")),
         ("Target", get("target")),
@@ -597,7 +608,12 @@ def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
         ("Positive class", get("positive")),
         ("Rows", _figure(get("rows"))),
         ("Training rows", _figure(get("training_rows"))),
+        ("Reference rows", _figure(get("reference_rows"))),
         ("Model", get("model")),
+        ("Model from", f"{source.get('name')} ({source.get('format')})" if source else None),
+        ("Model file", f"sha256 {source['sha256']}" if source.get("sha256") else None),
+        ("Types that were trusted", ", ".join(source.get("trusted_types") or [])),
+        ("Model run by", ", ".join(f"{name} {version}" for name, version in (source.get("versions") or {}).items())),
         ("Predictions", {"score": "scores", "label": "labels", "value": "values"}.get(get("prediction_type", ""))),
         ("Threshold", _figure(get("threshold"))),
         ("Weighted", "yes" if get("weighted") else "no"),

@@ -18,7 +18,7 @@ from aboveboard.auditing.report.view import (
 from aboveboard.core.finding import Finding
 from aboveboard.core.report import Report
 
-__all__ = ["markdown_text", "render_markdown"]
+__all__ = ["markdown_cell", "markdown_text", "render_markdown"]
 
 _MOST: Final = 100
 _BREAK: Final = "\u200b"
@@ -48,7 +48,7 @@ def render_markdown(report: Report) -> str:
     if report.not_run:
         lines += ["", "### Not run", "", "| Check | Status | Why |", "| --- | --- | --- |"]
         lines += [
-            f"| {_cell(f.id, 80)} | {MARKS[verdict(f)].word} | {_cell(f.reason or f.statement, 300)} |"
+            f"| {markdown_cell(f.id, 80)} | {MARKS[verdict(f)].word} | {markdown_cell(f.reason or f.statement, 300)} |"
             for f in report.not_run[:_MOST]
         ]
     return "\n".join(lines) + "\n"
@@ -77,7 +77,8 @@ def _tally(section: Section) -> str:
     return count_words(family_counts(section.findings))
 
 
-def _cell(text: str, width: int) -> str:
+def markdown_cell(text: str, width: int) -> str:
+    """Return `text` for a cell of a table, cut to `width` characters."""
     return markdown_text(shorten(clean(text), width))
 
 
@@ -89,7 +90,7 @@ def _table(findings: list[Finding], report: Report) -> list[str]:
         figures = amount(finding, report)
         cells = (figures.value, figures.interval, figures.limit, figures.n)
         lines.append(
-            f"| {mark.symbol} {mark.word}{accepted} | {_cell(finding.statement, 300)} | "
+            f"| {mark.symbol} {mark.word}{accepted} | {markdown_cell(finding.statement, 300)} | "
             + " | ".join(text.replace("-", "−") for text in cells)
             + " |"
         )

@@ -19,24 +19,29 @@ from aboveboard.core.report import Report
 __all__ = ["render_sarif"]
 
 _SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+_HELP: Final = (
+    "The report (index.html and report.json, at the line of this result) shows the evidence, how sure it is, and "
+    "methods that can mend it; 'aboveboard audit --list-checks' names the limits."
+)
 _SPECS: Final = {spec.name: spec for spec in TABULAR}
 _KINDS: Final[dict[Verdict, tuple[str, str]]] = {
     "fail": ("fail", "error"),
     "warn": ("fail", "warning"),
     "note": ("fail", "note"),
     "inconclusive": ("open", "none"),
-    "ok": ("pass", "none"),
-    "not_applicable": ("notApplicable", "none"),
 }
 
 
 def render_sarif(report: Report) -> str:
     """Return `report` as SARIF: a rule per check, a result per finding, and a notification where a check did not run.
 
-    Results stand at a logical place (the group, or the check), since no file is to blame. Accepted findings are
-    suppressed, with the reason.
+    Findings that are OK give no result, for code-scanning services show every result as a problem, whatever its kind.
+    No source file is to blame, and such services refuse a result without one, so that each stands at its line of
+    ``report.json``, and at a logical place (the group, or the check). Accepted findings are suppressed, with their
+    reasons.
     """
     given = [*report.findings, *report.not_run]
+    lines = _lines(report)
     names = [name for name in _SPECS if any(f.check == name for f in given)]
     names += sorted({f.check for f in given} - set(names))
     log = {
@@ -59,7 +64,11 @@ def render_sarif(report: Report) -> str:
                         ],
                     }
                 ],
-                "results": [_result(f, report, names) for f in given if verdict(f) in _KINDS],
+                "results": [
+                    _result(f, report, names, line)
+                    for f, line in zip(given, lines, strict=True)
+                    if verdict(f) in _KINDS
+                ],
                 "columnKind": "unicodeCodePoints",
             }
         ],
@@ -70,14 +79,25 @@ def render_sarif(report: Report) -> str:
 def _rule(name: str, given: list[Finding]) -> dict[str, Any]:
     spec = _SPECS.get(name)
     area = spec.area if spec else next(f.area for f in given if f.check == name)
-    rule: dict[str, Any] = {"id": clean(name), "properties": {"tags": [clean(AREAS.get(area, area))]}}
-    if spec:
-        rule |= {"shortDescription": {"text": spec.title}, "fullDescription": {"text": spec.question}}
-    return rule
+    title, question = (spec.title, spec.question) if spec else (_message(name) or "Check", _message(name) or "Check")
+    return {
+        "id": clean(name),
+        "shortDescription": {"text": title},
+        "fullDescription": {"text": question},
+        "help": {"text": f"{question} {_HELP}"},
+        "properties": {"tags": [clean(AREAS.get(area, area))]},
+    }
 
 
-def _result(finding: Finding, report: Report, names: list[str]) -> dict[str, Any]:
+def _lines(report: Report) -> list[int]:
+    """Return the line of ``report.json`` at which each finding begins, those that did not run at the end."""
+    begins = [at for at, line in enumerate(report.to_json().split("\n"), 1) if line.startswith('   "id": ')]
+    return begins[: len(report.findings) + len(report.not_run)]
+
+
+def _result(finding: Finding, report: Report, names: list[str], line: int) -> dict[str, Any]:
     kind, level = _KINDS[verdict(finding)]
+    fingerprint = hashlib.sha256(finding.id.encode("utf-8", "surrogatepass")).hexdigest()
     text = " ".join(filter(None, (finding.statement, amount(finding, report).sureness)))
     result: dict[str, Any] = {
         "ruleId": clean(finding.check),
@@ -87,14 +107,14 @@ def _result(finding: Finding, report: Report, names: list[str]) -> dict[str, Any
         "message": {"text": _message(text) or _message(finding.id)},
         "locations": [
             {
+                "physicalLocation": {"artifactLocation": {"uri": "report.json"}, "region": {"startLine": line}},
                 "logicalLocations": [
                     {"fullyQualifiedName": clean(finding.id), "name": clean(finding.group or finding.check)}
-                ]
+                ],
             }
         ],
-        "partialFingerprints": {
-            "findingId/v1": hashlib.sha256(finding.id.encode("utf-8", "surrogatepass")).hexdigest()
-        },
+        # Services tell one alert from another by the second, which would else be made of a line in a file.
+        "partialFingerprints": {"findingId/v1": fingerprint, "primaryLocationLineHash": f"{fingerprint[:16]}:1"},
         "properties": {
             "status": finding.status,
             "reason": clean(finding.reason),

@@ -1,7 +1,7 @@
 """The report on a terminal, and as plain text."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -26,7 +26,7 @@ from aboveboard.auditing.report.view import (
 )
 from aboveboard.core.report import Report
 
-__all__ = ["print_report", "render_text"]
+__all__ = ["Page", "print_report", "render_text"]
 
 _STYLES: dict[Verdict, str] = {
     "fail": "bold red",
@@ -39,6 +39,7 @@ _STYLES: dict[Verdict, str] = {
     "not_applicable": "dim",
 }
 _WIDE = 96
+_LONG = 20
 _STAND_INS = str.maketrans(
     {
         "−": "-", "–": "-", "—": "-", "…": "...", "≥": ">=", "≤": "<=", "×": "x", "·": "-", "“": '"', "”": '"',
@@ -59,7 +60,7 @@ def print_report(report: Report, console: Console, *, files: Mapping[str, str] |
     files : mapping of str to str, optional
         What was written, as ``{"report": "aboveboard-report/index.html"}``.
     """
-    page = _Page(console)
+    page = Page(console)
     for section in sections(report):
         numbers = family_counts(section.findings)
         page.line(section.title, "bold", f"  {count_words(numbers)}", "dim")
@@ -88,22 +89,25 @@ def _is_plain_pass(family: Family, report: Report) -> bool:
     return verdict(finding) == "ok" and not shown_not_judged and finding.id not in report.accepted_ids
 
 
-class _Page:
+class Page:
     """Writes for one console."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
         self.unicode = not console.options.ascii_only
 
-    def text(self, content: str, style: str = "") -> Text:
+    def text(self, content: str, style: str = "", *, keep_lines: bool = False) -> Text:
         """Return `content` as text without markup, in letters that the console has."""
-        shown = clean(content)
+        shown = clean(content, keep_lines=keep_lines)
         if not self.unicode:
             shown = shown.translate(_STAND_INS).encode("ascii", "backslashreplace").decode("ascii")
         return Text(shown, style=style, overflow="fold")
 
     def symbol(self, name: Verdict) -> str:
         return MARKS[name].symbol if self.unicode else MARKS[name].ascii
+
+    def style(self, name: Verdict) -> str:
+        return _STYLES[name]
 
     def line(self, first: str, first_style: str = "", second: str = "", second_style: str = "") -> None:
         self.console.print(
@@ -153,6 +157,24 @@ class _Page:
                 self._mark(verdict(finding)),
                 self.text(shorten(clean(finding.id), 80)),
                 self.text(shorten(clean(finding.reason or finding.statement), 400)),
+            )
+        return table
+
+    def listing(self, head: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequence[int] = ()) -> Table:
+        """Return a table of texts: the longest column gets the room that is left, intervals lines of their own."""
+        table = self._table()
+        kept = [[shorten(clean(cell), 400) for cell in row] for row in rows]
+        widest = [max((len(row[at]) for row in kept), default=0) for at in range(len(head))]
+        for at, name in enumerate(head):
+            if at in numeric:
+                table.add_column(name, justify="right", max_width=22, overflow="fold")
+            elif widest[at] == max(widest[other] for other in range(len(head)) if other not in numeric):
+                table.add_column(name, ratio=1, overflow="fold")
+            else:
+                table.add_column(name, max_width=_LONG, overflow="fold")
+        for row in kept:
+            table.add_row(
+                *(self.text(cell.replace(" [", "\n[", at in numeric), keep_lines=True) for at, cell in enumerate(row))
             )
         return table
 

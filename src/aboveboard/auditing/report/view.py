@@ -30,6 +30,7 @@ __all__ = [
     "shorten",
     "table_rows",
     "verdict",
+    "with_unit",
     "writing",
 ]
 
@@ -301,21 +302,22 @@ def amount(finding: Finding, report: Report) -> Amount:
     if interval:
         kind = "simultaneous interval" if interval.simultaneous else "interval"
         method = f" ({interval.method})" if interval.method else ""
-        sure.append(f"{100 * interval.level:g}\u00a0% {kind} {_with_unit(span, style)}{method}")
+        sure.append(f"{100 * interval.level:g}\u00a0% {kind} {with_unit(span, style)}{method}")
     if finding.n is not None:
         sure.append(f"{finding.n:,} {'row' if finding.n == 1 else 'rows'}")
     limit = "" if finding.limit is None else number(finding.limit, style)
     limit = limit.replace(".0\u00a0", "\u00a0").removesuffix(".0")
     return Amount(
-        value="" if finding.value is None else _with_unit(number(finding.value, style), style),
+        value="" if finding.value is None else with_unit(number(finding.value, style), style),
         interval=span,
-        limit=_with_unit(limit, style) if limit else "",
+        limit=with_unit(limit, style) if limit else "",
         n="" if finding.n is None else f"{finding.n:,}",
         sureness=", ".join(sure),
     )
 
 
-def _with_unit(text: str, style: str) -> str:
+def with_unit(text: str, style: str) -> str:
+    """Return a written figure with the word for points, where it is one of these."""
     if style != "points":
         return text
     return f"{text} {'point' if text in ('1', '-1') else 'points'}"
