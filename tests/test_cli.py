@@ -141,7 +141,8 @@ def test_the_module_runs_like_the_command():
 def test_help_names_every_option_of_the_config_and_every_exit_status(run):
     status, out, _ = run("audit", "--help")
     assert status == 0
-    names = {"limits": "limit", "accept": None, "types": None, "data": None}
+    names = {"limits": "limit", "accept": None, "types": None, "data": None,
+             "columns": "column", "settings": "setting"}  # fmt: skip
     for field in fields(Options):
         name = names.get(field.name, field.name)
         if name:
@@ -901,3 +902,84 @@ def test_any_options_end_in_a_status_and_never_in_a_traceback(run, data, check, 
     status, _, err = run("audit", data, *BASIC, *FAST, *chosen)
     assert status in (0, 1, 2), err
     assert "Internal error" not in err
+
+
+# --- suites -----------------------------------------------------------------------------------------------------------
+
+VOTES = pd.DataFrame({"drink": ["tea", "coffee"], **{f"judge {k}": [1, 2] for k in range(20)}})
+RANKED = ("votes.csv", "--suite", "ranking", "--column", "item=drink", "--setting", "votes=rank")
+
+
+@pytest.fixture
+def votes(tmp_path):
+    VOTES.to_csv(tmp_path / "votes.csv", index=False)
+
+
+def test_a_suite_audits_its_natural_file(run, votes):
+    status, out, err = run("audit", *RANKED)
+    assert status == 0
+    assert "Rankings" in out
+    assert read_report().subject["suite"] == "ranking"
+    assert read_report().subject["summary"] == "a ranking of 2 items by 20 judges"
+    assert "Note: No published order was named" in err
+
+
+def test_a_suite_without_data_audits_its_example(run):
+    status, _, err = run("audit", "--suite", "ranking", "--effort", "quick")
+    assert status == 1
+    assert "the bundled example is audited: the 100 ballots" in err
+    assert "rank_audit/order" in err
+
+
+def test_gates_work_for_suites_as_for_tables(run):
+    assert run("audit", "--suite", "ranking", "--effort", "quick", "--only", "rank_audit")[0] == 1
+    again = ("--baseline", "aboveboard-report/report.json", "--out", "again")
+    assert run("audit", "--suite", "ranking", "--effort", "quick", "--only", "rank_audit", *again)[0] == 0
+    limit = ("--limit", "rank_audit.dissent=0.99", "--only", "rank_audit", "--out", "third")
+    assert run("audit", "--suite", "ranking", "--effort", "quick", *limit)[0] == 0
+    assert (
+        run("audit", "--suite", "ranking", "--effort", "quick", "--format", "markdown", *limit)[1].count("Judges") >= 1
+    )
+
+
+def test_a_suite_can_be_named_in_the_config(run, votes, tmp_path):
+    text = 'data = "votes.csv"\nsuite = "ranking"\n[columns]\nitem = "drink"\n[settings]\nvotes = "score"\n'
+    (tmp_path / "audit.toml").write_text(text)
+    assert run("audit", "--config", "audit.toml", "--setting", "votes=rank")[0] == 0
+    assert {"name": "Votes", "value": "items x judges, ranks"} in read_report().subject["facts"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*RANKED, "--target", "drink"), "--target was given and the suite is ranking"),
+        ((*RANKED, "--task", "binary"), "--task was given and the suite is ranking"),
+        ((*RANKED, "--model", "m.skops"), "--model was given and the suite is ranking"),
+        ((*RANKED, "--column", "items=drink"), "Did you mean 'item'"),
+        ((*RANKED, "--column", "drink"), "is not of the form ROLE=COLUMN"),
+        ((*RANKED, "--setting", "votes"), "is not of the form NAME=VALUE"),
+        ((*RANKED, "--only", "fairness"), "It belongs to the suite tabular"),
+        ((*RANKED, "--column", "published=sold"), "there is no column 'sold' for the role published"),
+        (("none.csv", "--suite", "ranking"), "there is no file 'none.csv'"),
+        (("--suite", "ranking", "--column", "item=x"), "--column was given and no DATA"),
+        (("votes.csv", *BASIC, "--column", "item=x"), "--column was given and the suite is tabular"),
+        (("votes.csv", *BASIC, "--setting", "votes=rank"), "--setting was given and the suite is tabular"),
+        (("--suite", "rankings"), "is not one of"),
+    ],
+)
+def test_what_does_not_belong_to_a_suite_is_refused(run, votes, arguments, message):
+    status, out, err = run("audit", *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert not Path("aboveboard-report").exists()
+
+
+def test_the_checks_of_one_suite_can_be_listed_alone(run):
+    _, every, _ = run("audit", "--list-checks")
+    _, one, _ = run("audit", "--list-checks", "--suite", "ranking")
+    assert "group_fairness" in every
+    assert "group_fairness" not in one
+    for text in (every, one):
+        assert "--suite ranking" in text
+        assert "--setting votes=... (rank, score)" in text
+        assert "limit rank_audit.dissent = 0.5" in text

@@ -5,6 +5,7 @@ import only what stands below them, and recorded evidence gives its verdict.
 import ast
 import importlib
 import inspect
+import json
 import re
 import subprocess
 import sys
@@ -14,11 +15,14 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from packaging.requirements import Requirement
 from packaging.version import Version
 
+import aboveboard
 from aboveboard.auditing.limits import Limits
-from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR
+from aboveboard.auditing.report.schema import report_schema
+from aboveboard.auditing.suites import AREAS, EFFORTS, SUITES, all_checks
 from aboveboard.core.catalogue import catalogue, find_method
 from aboveboard.reproduce import Criterion, Outcome
 from aboveboard.reproduce.runner import run, source_hash
@@ -38,7 +42,7 @@ BUILDING_BLOCKS = frozenset({"_stats", "_optimize", "_nn", "_lm"})
 MODEL_HOST = "_model_host"
 
 each_method = pytest.mark.parametrize("method", METHODS, ids=lambda m: f"{m.area}/{m.slug}")
-each_check = pytest.mark.parametrize("spec", TABULAR, ids=lambda spec: spec.name)
+each_check = pytest.mark.parametrize("spec", all_checks(), ids=lambda spec: spec.name)
 
 
 def _object(method):
@@ -219,7 +223,7 @@ def test_no_recorded_figure_is_repeated_by_hand(method):
 
 @pytest.fixture(scope="module")
 def adult_scope():
-    """Return what a remedy snippet finds in scope: a model of the Adult data, its rows and their sex."""
+    """Return what a remedy snippet finds in scope: a model of the Adult data, its rows and their sex; votes."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     from aboveboard.data import load_adult
@@ -233,7 +237,8 @@ def adult_scope():
             f"sensitive_{split}": adult.sensitive["sex"].iloc[:rows],
         }
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(parts["X_train"], parts["y_train"])
-    return parts | {"model": model}
+    votes = parts["X_test"].head(30).set_axis([f"item {i}" for i in range(parts["X_test"].shape[1])], axis=1)
+    return parts | {"model": model, "votes": votes}
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m.remedy], ids=lambda m: m.name)
@@ -291,18 +296,18 @@ def test_the_check_has_a_module_mirrored_tests_and_a_page(spec):
 def test_every_module_among_the_checks_is_in_the_suite():
     entries = (SOURCE / "auditing" / "checks").glob("[!_]*")
     modules = {entry.stem for entry in entries if entry.suffix == ".py" or (entry / "__init__.py").is_file()}
-    assert modules == {spec.name for spec in TABULAR}
+    assert modules == {spec.name for spec in all_checks()}
 
 
 def test_every_check_belongs_to_an_area_and_looks_at_no_fewer_rows_with_more_effort():
-    for spec in TABULAR:
+    for spec in all_checks():
         assert spec.area in AREAS
         caps = [spec.rows(effort) or float("inf") for effort in EFFORTS]
         assert caps == sorted(caps)
 
 
 def test_every_limit_belongs_to_a_check_and_says_why_and_who_says_so():
-    checks = {spec.name for spec in TABULAR}
+    checks = {spec.name for spec in all_checks()}
     limits = Limits()
     assert limits
     for name, limit in limits.items():
@@ -310,6 +315,40 @@ def test_every_limit_belongs_to_a_check_and_says_why_and_who_says_so():
         assert len(limit.reason) > 20, name
         assert limit.source, name
         assert limit.unit, name
+
+
+# --- suites --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suite", SUITES[1:], ids=lambda suite: suite.name)
+def test_the_suite_has_a_subject_with_a_reader_an_example_and_mirrored_tests(suite):
+    module = importlib.import_module(f"aboveboard.auditing.subjects.{suite.name}")
+    assert list(inspect.signature(module.read).parameters) == ["table", "settings", "common"]
+    assert list(inspect.signature(module.example).parameters) == ["random_state"]
+    assert _mirrored_tests(module.__name__)
+    assert suite.checks
+    assert not suite.takes.endswith(".")
+    assert not suite.example.endswith(".")
+    assert all(entry.help.endswith(".") for entry in (*suite.columns, *suite.settings))
+
+
+@pytest.mark.parametrize("suite", SUITES[1:], ids=lambda suite: suite.name)
+def test_the_suite_audits_its_example_and_every_check_of_it_runs(suite):
+    report = aboveboard.audit(None, suite=suite.name, effort="quick")
+    assert {finding.check for finding in report.findings} == {spec.name for spec in suite.checks}
+    assert not report.not_run
+    assert report.subject["suite"] == suite.name
+    assert {finding.data for finding in report.findings} == {report.subject["data"]}
+    Draft202012Validator(report_schema()).validate(json.loads(report.to_json()))
+
+
+def test_names_of_suites_and_checks_are_unique_and_every_subject_is_in_the_table():
+    names = [suite.name for suite in SUITES]
+    assert len(set(names)) == len(names)
+    checks = [spec.name for spec in all_checks()]
+    assert len(set(checks)) == len(checks)
+    modules = {file.stem for file in (SOURCE / "auditing" / "subjects").glob("[!_]*.py")}
+    assert modules == {suite.name for suite in SUITES[1:]}
 
 
 # --- floors --------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 a figure by hand.
 
 ``evidence-figure`` (a method's recorded figures and criteria), ``evidence-table`` (every criterion of every method),
-``method-table``, ``check-table`` and ``check-limits``.
+``method-table``, ``check-table``, ``suite-tables`` and ``check-limits``.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from sphinx.util.docutils import SphinxDirective
 
 from aboveboard.auditing.limits import Limits
 from aboveboard.auditing.report.figures import draw
-from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR
+from aboveboard.auditing.suites import AREAS, EFFORTS, SUITES, TABULAR, Suite, all_checks
 from aboveboard.core.catalogue import Method, catalogue
 from aboveboard.reproduce import Criterion, Outcome
 
@@ -111,7 +111,7 @@ class MethodTable(SphinxDirective):
 
 
 class CheckTable(SphinxDirective):
-    """``{check-table}``: the suite, one row per check."""
+    """``{check-table}``: the tabular suite, one row per check."""
 
     def run(self) -> list[nodes.Node]:
         rows: list[list[Cell]] = []
@@ -132,6 +132,36 @@ class CheckTable(SphinxDirective):
         return [_table(["Check", "Question", "Section", "Tasks", "Needs", "Cost", rows_heading], rows)]
 
 
+class SuiteTables(SphinxDirective):
+    """``{suite-tables}``: the suites other than the tabular one: what each takes, and its checks."""
+
+    def run(self) -> list[nodes.Node]:
+        shown: list[nodes.Node] = []
+        for suite in SUITES[1:]:
+            command = nodes.literal(text=f"aboveboard audit DATA --suite {suite.name}")
+            words = f": {suite.takes}. Without DATA: {suite.example}."
+            shown.append(
+                nodes.paragraph("", "", nodes.strong(text=suite.title), nodes.Text(". "), command, nodes.Text(words))
+            )
+            shown += self._options(suite)
+            checks: list[list[Cell]] = [
+                [_doc_link(self.env.docname, f"/checks/{spec.name}", spec.title), spec.question, spec.cost]
+                for spec in suite.checks
+            ]
+            shown.append(_table(["Check", "Question", "Cost"], checks))
+        return shown
+
+    def _options(self, suite: Suite) -> list[nodes.Node]:
+        rows: list[list[Cell]] = [
+            [nodes.literal(text=f"--column {role.name}=..."), role.help + (" May be repeated." if role.many else "")]
+            for role in suite.columns
+        ]
+        rows += [
+            [nodes.literal(text=f"--setting {s.name}={'|'.join(s.choices) or '...'}"), s.help] for s in suite.settings
+        ]
+        return [_table(["Option", "Meaning"], rows)] if rows else []
+
+
 class CheckLimits(SphinxDirective):
     """``{check-limits} name``: the default limits of one check, each with its reason and source."""
 
@@ -139,7 +169,7 @@ class CheckLimits(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         check = self.arguments[0]
-        if check not in {spec.name for spec in TABULAR}:
+        if check not in {spec.name for spec in all_checks()}:
             raise self.error(f"no check is called {check!r}")
         self.env.note_dependency(str(resources.files("aboveboard.auditing") / "limits.toml"))
         limits = Limits().of(check)
@@ -225,6 +255,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
         "evidence-table": EvidenceTable,
         "method-table": MethodTable,
         "check-table": CheckTable,
+        "suite-tables": SuiteTables,
         "check-limits": CheckLimits,
     }.items():
         app.add_directive(name, directive)

@@ -13,6 +13,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -22,13 +23,14 @@ from aboveboard import __version__
 from aboveboard.auditing import gate
 from aboveboard.auditing.config import FAIL_ON, FORMATS, TASKS, Options, read_config
 from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT
-from aboveboard.auditing.suites import AREAS, EFFORTS, TABULAR, select
+from aboveboard.auditing.suites import AREAS, EFFORTS, SUITES, Setting, Suite, find_suite, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
     from rich.console import Console
 
+    from aboveboard.auditing.reading import ReadTable
     from aboveboard.core.catalogue import Method
     from aboveboard.core.report import Report
     from aboveboard.reproduce import Outcome, Scale
@@ -36,6 +38,11 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
+_OF_ALL_SUITES: Final = frozenset({
+    "data", "suite", "columns", "settings", "types", "only", "skip", "effort", "fail_on", "strict", "baseline",
+    "accept", "limits", "min_cell", "jobs", "out", "force", "format", "seed",
+})  # fmt: skip
+"""Options that every suite takes; the others belong to the tabular one."""
 _NEEDS_DATA: Final = (
     "target", "model", "predictions", "sensitive", "train", "reference", "weight", "id", "cluster", "drop", "types",
     "positive", "prediction_type", "threshold", "reference_group",
@@ -261,6 +268,17 @@ def _pairs(what: str) -> Callable[[click.Context, click.Parameter, tuple[str, ..
     return read
 
 
+def _columns_by_role(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Read ROLE=COLUMN, given several times, also for one role."""
+    columns: dict[str, tuple[str, ...]] = {}
+    for value in values:
+        role, equals, name = value.partition("=")
+        if not (role and equals and name):
+            raise click.BadParameter(f"{value!r} is not of the form ROLE=COLUMN")
+        columns[role] = (*columns.get(role, ()), name)
+    return columns
+
+
 def _limit_pairs(ctx: click.Context, parameter: click.Parameter, values: tuple[str, ...]) -> dict[str, float]:
     limits = {}
     for name, text in _pairs("CHECK=VALUE")(ctx, parameter, values).items():
@@ -309,6 +327,8 @@ Examples:
       a model in a file, which runs in a process of its own
   aboveboard audit june.csv --target income --predictions p --reference may.csv
       has anything changed since May: columns, scores, labels?
+  aboveboard audit votes.csv --suite ranking --setting votes=rank
+      another kind of data; 'aboveboard audit --list-checks' tells what each suite takes
   aboveboard audit --config audit.toml --fail-on warn --baseline main/report.json
       in a pipeline: only what is new or worse than in an earlier report fails
 
@@ -321,6 +341,7 @@ Exit status:
 _DATA = "Data"
 _MODEL = "The model"
 _READ = "How the data are read"
+_SUITES = "Data of another kind"
 _CHECKS = "Checks"
 _GATE = "Exit status"
 _OUT = "Output"
@@ -363,9 +384,15 @@ _OUT = "Output"
 @_option(_READ, "--threshold", type=float, help="Scores at or above it predict the positive class. Default: 0.5.")
 @_option(_READ, "--reference-group", metavar="COLUMN=GROUP", multiple=True, callback=_pairs("COLUMN=GROUP"),
          help="What the other groups are compared with; may be repeated. Default: everybody.")  # fmt: skip
+@_option(_SUITES, "--suite", type=click.Choice([suite.name for suite in SUITES]),
+         help="What kind of data; --list-checks tells all. Default: tabular.")  # fmt: skip
+@_option(_SUITES, "--column", "columns", metavar="ROLE=COLUMN", multiple=True, callback=_columns_by_role,
+         help="What a column holds; may be repeated.")  # fmt: skip
+@_option(_SUITES, "--setting", "settings", metavar="NAME=VALUE", multiple=True, callback=_pairs("NAME=VALUE"),
+         help="How the data are read; may be repeated.")  # fmt: skip
 @_option(_CHECKS, "--only", metavar="CHECK|AREA", multiple=True, callback=_listed, help="Run these.")
 @_option(_CHECKS, "--skip", metavar="CHECK|AREA", multiple=True, callback=_listed, help="Leave these out.")
-@_option(_CHECKS, "--list-checks", is_flag=True, help="List the checks with their limits, and stop.")
+@_option(_CHECKS, "--list-checks", is_flag=True, help="List the suites and checks with their limits, and stop.")
 @_option(_CHECKS, "--effort", type=click.Choice(EFFORTS), help="How many rows heavy checks see. Default: standard.")
 @_option(_CHECKS, "--limit", "limits", metavar="CHECK=VALUE", multiple=True, callback=_limit_pairs,
          help="A limit of your own; may be repeated.")  # fmt: skip
@@ -384,30 +411,50 @@ _OUT = "Output"
 def audit(ctx: click.Context, /, config: Path | None, list_checks: bool, **given: Any) -> None:
     """Audit a model on DATA (CSV, Parquet, Feather or Arrow) or its predictions there; without DATA, an example."""
     if list_checks:
-        _list_checks()
+        name = given["suite"]
+        _list_checks(SUITES if name is None else (find_suite(name),))
         return
     options = (Options() if config is None else read_config(config)).merged(given)
     ctx.exit(_audit(options))
 
 
-def _list_checks() -> None:
+def _list_checks(suites: Sequence[Suite]) -> None:
+    for suite in suites:
+        _say(click.style(f"{suite.title} (--suite {suite.name})", bold=True))
+        _say(_indented(f"Takes {suite.takes}. Without DATA: {suite.example}.", 2))
+        for what, entries in (("column", suite.columns), ("setting", suite.settings)):
+            for entry in entries:
+                choices = f" ({', '.join(entry.choices)})" if isinstance(entry, Setting) and entry.choices else ""
+                _say(_indented(f"--{what} {entry.name}=...{choices}: {entry.help}", 2, 6))
+        _list_areas(suite)
+        _say()
+    _say("Name checks or areas with --only and --skip, and limits with --limit NAME=VALUE.")
+
+
+def _list_areas(suite: Suite) -> None:
     from aboveboard.auditing.limits import Limits
 
     limits = Limits()
     for area, title in AREAS.items():
-        _say(click.style(f"{title} ({area})", bold=True))
-        for spec in TABULAR:
-            if spec.area != area:
-                continue
-            _say(f"  {spec.name}")
-            _say(textwrap.fill(spec.question, 96, initial_indent="      ", subsequent_indent="      "))
-            asks = ["for " + ", ".join(sorted(spec.tasks))] + [f"needs {need}" for need in sorted(spec.needs)]
-            caps = [f"{cap:,} rows at {effort}" for effort in EFFORTS if (cap := spec.rows(effort)) is not None]
-            _say(f"      {'; '.join([*asks, f'cost {spec.cost}', *caps])}")
+        checks = [spec for spec in suite.checks if spec.area == area]
+        if checks:
+            _say(click.style(f"  {title} ({area})", bold=True))
+        for spec in checks:
+            _say(f"    {spec.name}")
+            _say(_indented(spec.question, 8))
+            asks = ["for " + ", ".join(sorted(spec.tasks))] if suite.name == "tabular" else []
+            asks += [f"needs {need}" for need in sorted(spec.needs)]
+            caps = [(cap, effort) for effort in EFFORTS if (cap := spec.rows(effort)) is not None]
+            asks += [f"cost {spec.cost}", *(f"{cap:,} {suite.unit[1]} at {effort}" for cap, effort in caps)]
+            _say(_indented("; ".join(asks), 8))
             for limit in limits.of(spec.name):
-                _say(f"      limit {limit.name} = {limit.value:g} {limit.unit}".rstrip())
-    _say()
-    _say("Name checks or areas with --only and --skip, and limits with --limit NAME=VALUE.")
+                _say(f"        limit {limit.name} = {limit.value:g} {limit.unit}".rstrip())
+
+
+def _indented(text: str, first: int, then: int | None = None) -> str:
+    return textwrap.fill(
+        text, 98, initial_indent=" " * first, subsequent_indent=" " * (first if then is None else then)
+    )
 
 
 def _audit(options: Options) -> int:
@@ -418,11 +465,11 @@ def _audit(options: Options) -> int:
 
     _refuse_early(options)
     Limits(options.limits)
-    select(options.only, options.skip)
+    select(options.only, options.skip, suite=options.suite)
     check_folder(options.out, force=options.force)
     baseline = None if options.baseline is None else Report.from_json(options.baseline)
     try:
-        report = _example_report(options) if options.data is None else _data_report(options)
+        report = _report(options)
     except KeyboardInterrupt:
         _complain("Interrupted before a check had ended; nothing was written.")
         return gate.INTERRUPTED
@@ -438,8 +485,23 @@ def _audit(options: Options) -> int:
     return verdict.status
 
 
+def _report(options: Options) -> "Report":
+    if options.suite != "tabular":
+        return _suite_report(options)
+    return _example_report(options) if options.data is None else _data_report(options)
+
+
 def _refuse_early(options: Options) -> None:
-    if options.data is None:
+    if options.suite != "tabular":
+        _refuse_tabular_options(options)
+    elif options.columns or options.settings:
+        name = "column" if options.columns else "setting"
+        raise InputError(
+            f"--{name} was given and the suite is tabular",
+            expected="--target, --predictions and so on, or another --suite",
+            remedy="See: aboveboard audit --list-checks",
+        )
+    elif options.data is None:
         given = [name for name in _NEEDS_DATA if getattr(options, name)]
         if given:
             name = given[0].replace("_", "-")
@@ -466,6 +528,23 @@ def _refuse_early(options: Options) -> None:
         raise InputError("something was trusted and no --model was given", expected="--trust with --model FILE.skops")
     if options.seed < 0:
         raise InputError(f"the seed is {options.seed}", expected="a whole number, 0 or more")
+
+
+def _refuse_tabular_options(options: Options) -> None:
+    nothing = Options()
+    for field in fields(Options):
+        name = field.name
+        if name not in _OF_ALL_SUITES and getattr(options, name) != getattr(nothing, name):
+            raise InputError(
+                f"--{name.replace('_', '-')} was given and the suite is {options.suite}",
+                expected="--column ROLE=COLUMN and --setting NAME=VALUE to say what the data hold",
+                remedy=f"See: aboveboard audit --list-checks --suite {options.suite}",
+            )
+    if options.data is None and (options.columns or options.types):
+        raise InputError(
+            f"{'--column' if options.columns else '[types]'} was given and no DATA",
+            expected="a file with the data, or neither for the bundled example",
+        )
 
 
 def _common(options: Options) -> dict[str, Any]:
@@ -497,25 +576,43 @@ def _example_report(options: Options) -> "Report":
     )
 
 
-def _data_report(options: Options) -> "Report":
-    from dataclasses import replace
+def _suite_report(options: Options) -> "Report":
+    from aboveboard.auditing.runner import audit as run_audit
 
+    asked: dict[str, Any] = {"suite": options.suite, "columns": options.columns, "settings": options.settings}
+    if options.data is None:
+        _complain(f"No DATA was given, so the bundled example is audited: {find_suite(options.suite).example}.")
+        return run_audit(None, **asked, **_common(options))
+    table = _read_data(options)
+    report = run_audit(None, table.frame, **asked, **_common(options))
+    return replace(report, notes=(*table.notes, *report.notes))
+
+
+def _read_data(options: Options, *, train: "ReadTable | None" = None) -> "ReadTable":
     from aboveboard.auditing.frames import missing_column
     from aboveboard.auditing.reading import read_table
-    from aboveboard.auditing.runner import audit as run_audit
 
     assert options.data is not None
     types: Mapping[str, Any] = options.types
-    train = None if options.train is None else read_table(options.train, what="the training data", types=types)
     table = read_table(options.data, types=types, like=train)
+    for name in types:
+        if name not in table.frame.columns:
+            raise missing_column(name, list(table.frame.columns), "[types] table of the config")
+    return table
+
+
+def _data_report(options: Options) -> "Report":
+    from aboveboard.auditing.reading import read_table
+    from aboveboard.auditing.runner import audit as run_audit
+
+    types: Mapping[str, Any] = options.types
+    train = None if options.train is None else read_table(options.train, what="the training data", types=types)
+    table = _read_data(options, train=train)
     older = None
     if options.reference is not None:
         older = read_table(
             options.reference, what="the reference data", types=types, like=table, like_what="the audited data"
         )
-    for name in types:
-        if name not in table.frame.columns:
-            raise missing_column(name, list(table.frame.columns), "[types] table of the config")
     with contextlib.nullcontext() if options.model is None else _opened(options, table.frame) as model:
         report = run_audit(
             model,

@@ -350,3 +350,16 @@ def test_real_audits_compare():
     assert {m.name for m in comparison.measures} >= {"AUC", "sex=f, Selection rate"}
     again = aboveboard.compare(Report.from_json(old.to_json()), Report.from_json(new.to_json()))
     assert again.to_json() == comparison.to_json()
+
+
+def test_reports_of_different_suites_are_not_compared():
+    with pytest.raises(InputError, match="of the suite tabular and the newer of the suite ranking"):
+        compare(report(), report(subject={"suite": "ranking"}))
+
+
+def test_facts_of_a_suite_that_changed_are_told():
+    old, new = (
+        Report(subject={"suite": "ranking", "facts": [{"name": "Items", "value": n}]}, findings=()) for n in (7, 8)
+    )
+    (difference,) = compare(old, new).subject
+    assert (difference.name, difference.old, difference.new) == ("Items", 7, 8)

@@ -88,7 +88,7 @@ def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_p
         out=tmp_path / "report", force=True, format="junit", seed=7,
     )  # fmt: skip
     defaults = Options()
-    spoken_for = ("trust", "trust_type", "trust_pickle")
+    spoken_for = ("trust", "trust_type", "trust_pickle", "suite", "columns", "settings")
     differ = [f.name for f in fields(Options) if getattr(options, f.name) != getattr(defaults, f.name)]
     assert {*differ, *spoken_for} == {f.name for f in fields(Options)}
 
@@ -193,3 +193,21 @@ def test_any_config_is_read_or_refused(tmp_path_factory, entries):
 def test_reading_a_config_loads_neither_numpy_nor_pandas():
     code = "import sys, aboveboard.auditing.config; print({'numpy', 'pandas', 'pyarrow'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_a_suite_has_its_columns_and_settings_in_tables(tmp_path):
+    text = 'suite = "ranking"\n[columns]\nitem = "name"\njudge = ["a", "b"]\n[settings]\nvotes = "rank"\nsize = 3\n'
+    options = read_config(config(tmp_path, text))
+    assert options.suite == "ranking"
+    assert options.columns == {"item": ("name",), "judge": ("a", "b")}
+    assert options.settings == {"votes": "rank", "size": 3}
+    merged = options.merged({"columns": {"item": ("other",)}, "settings": {"votes": "score"}, "suite": None})
+    assert merged.columns == {"item": ("other",), "judge": ("a", "b")}
+    assert merged.settings == {"votes": "score", "size": 3}
+    assert merged.suite == "ranking"
+
+
+@pytest.mark.parametrize("text", ['suite = "rankin"', "[columns]\nitem = 3", "[settings]\nvotes = true", "columns = 1"])
+def test_suites_columns_and_settings_that_are_none_are_refused(tmp_path, text):
+    with pytest.raises(InputError):
+        read_config(config(tmp_path, text))

@@ -114,6 +114,14 @@ def test_a_baseline_of_something_else_is_told():
                    limits=({"name": "a.b", "value": 1.0},))  # fmt: skip
     notes = judge(report(limits=({"name": "a.b", "value": 2.0}, {"name": "c.d", "value": 1})), baseline=other).notes
     assert any("another task: 'regression'" in note for note in notes)
+    assert not any("another suite" in note for note in notes)
     assert any("another target: 'z'" in note for note in notes)
     assert any("was interrupted" in note for note in notes)
     assert any("other limits: a.b." in note for note in notes)
+
+
+def test_a_baseline_of_another_suite_is_told_and_one_that_names_none_is_tabular():
+    bare = Report(subject={}, findings=())
+    tabular, ranking = (Report(subject={"suite": name}, findings=()) for name in ("tabular", "ranking"))
+    assert judge(tabular, baseline=bare).notes == ()
+    assert any("another suite: 'tabular', and this audit 'ranking'" in n for n in judge(ranking, baseline=bare).notes)

@@ -160,6 +160,18 @@ class TestRankings:
         assert (points["Tom Thibodeau"], firsts["Tom Thibodeau"]) == (351, 43)
         assert (points["Monty Williams"], firsts["Monty Williams"]) == (340, 45)
 
+    def test_the_ballots_without_names_are_those_with_names(self, given):
+        bare = load_nba_coach(names=False).X
+        given("nba_coach_2021_rankings.csv")
+        named = load_nba_coach().X
+        assert list(bare.columns) == [f"voter {k}" for k in range(1, 101)]
+        assert sorted(bare.loc[named.index].T.to_numpy().tolist()) == sorted(named.T.to_numpy().tolist())
+
+    def test_the_ballots_without_names_need_no_file(self, monkeypatch, tmp_path):
+        monkeypatch.setenv("ABOVEBOARD_DATA", str(tmp_path))
+        monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+        assert load_nba_coach(names=False).X.shape == (7, 100)
+
 
 class TestFashionMnist:
     @pytest.fixture(autouse=True)

@@ -563,6 +563,12 @@ def _usable(interval: tuple[Any, ...]) -> bool:
 
 
 def _refuse_other_questions(old: Report, new: Report) -> None:
+    suites = [report.subject.get("suite", "tabular") for report in (old, new)]
+    if suites[0] != suites[1]:
+        raise InputError(
+            f"the older report is of the suite {suites[0]} and the newer of the suite {suites[1]}",
+            expected="two reports on the same question",
+        )
     tasks = [report.subject.get("task") for report in (old, new)]
     if tasks[0] != tasks[1]:
         raise InputError(
@@ -630,6 +636,10 @@ def _subject_changes(old: Report, new: Report) -> Iterator[Difference]:
         for item in dict.fromkeys((*before, *after)):
             if before.get(item) != after.get(item):
                 yield Difference(f"{name}: {item}", _kept(before.get(item)), _kept(after.get(item)))
+    before, after = ({f["name"]: f["value"] for f in r.subject.get("facts") or []} for r in (old, new))
+    for item in dict.fromkeys((*before, *after)):
+        if before.get(item) != after.get(item):
+            yield Difference(str(item), before.get(item), after.get(item))
     before, after = (report.subject.get("reference_groups") or {} for report in (old, new))
     for item in dict.fromkeys((*before, *after)):
         if before.get(item) != after.get(item):

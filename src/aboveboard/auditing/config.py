@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, is_address, is_function
-from aboveboard.auditing.suites import EFFORTS, Effort
+from aboveboard.auditing.suites import EFFORTS, SUITES, Effort
 from aboveboard.core.errors import InputError
 
 __all__ = ["FAIL_ON", "FORMATS", "KINDS", "TASKS", "Options", "read_config"]
@@ -81,6 +81,10 @@ def _number(name: str, value: Any, _: Path) -> float:
     return value
 
 
+def _text_or_number(name: str, value: Any, folder: Path) -> str | float:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else _text(name, value, folder)
+
+
 def _one_of(*allowed: str) -> Callable[[str, Any, Path], str]:
     def read(name: str, value: Any, _: Path) -> str:
         if value not in allowed:
@@ -143,6 +147,12 @@ class Options:
     Parameters
     ----------
     data, train, reference, baseline : Path, optional
+    suite : str
+        Which suite of checks; the options from `target` to `reference_group` belong to the tabular one.
+    columns : dict of str to tuple of str
+        For the other suites: the columns that have a role.
+    settings : dict of str to str or float
+        For the other suites: how the data are to be read.
     target, prediction_type, positive, threshold, weight, id, cluster, task, effort, jobs, seed, min_cell :
         As the parameters of `aboveboard.audit` (weight, id and cluster are column names).
     predictions, sensitive, drop, only, skip : tuple of str
@@ -169,6 +179,9 @@ class Options:
     """
 
     data: Path | None = field(default=None, metadata=_read_by(_path))
+    suite: str = field(default="tabular", metadata=_read_by(_one_of(*(suite.name for suite in SUITES))))
+    columns: dict[str, tuple[str, ...]] = field(default_factory=dict, metadata=_read_by(_table_of(_texts)))
+    settings: dict[str, str | float] = field(default_factory=dict, metadata=_read_by(_table_of(_text_or_number)))
     target: str | None = field(default=None, metadata=_read_by(_text))
     predictions: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     prediction_type: Literal["score", "label"] | None = field(
@@ -213,11 +226,11 @@ class Options:
     def merged(self, given: Mapping[str, Any]) -> "Options":
         """Return these options under those that were `given` on the command line.
 
-        What was not given (None, or empty) leaves an option as it is. A list replaces the list of the config; limits
-        and reference groups are joined, entry by entry.
+        What was not given (None, or empty) leaves an option as it is. A list replaces the list of the config; limits,
+        reference groups, columns and settings are joined, entry by entry.
         """
         changes = {name: value for name, value in given.items() if value is not None and value not in ((), {})}
-        for name in ("limits", "reference_group"):
+        for name in ("limits", "reference_group", "columns", "settings"):
             if name in changes:
                 changes[name] = {**getattr(self, name), **changes[name]}
         return replace(self, **changes)

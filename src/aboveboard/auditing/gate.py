@@ -106,8 +106,9 @@ def _acceptance_notes(report: Report) -> Iterable[str]:
 
 
 def _baseline_notes(report: Report, baseline: Report) -> Iterable[str]:
-    for name in ("task", "target"):
-        old, new = baseline.subject.get(name), report.subject.get(name)
+    for name in ("suite", "task", "target"):
+        default = "tabular" if name == "suite" else None  # what reports said nothing of before there were suites
+        old, new = baseline.subject.get(name, default), report.subject.get(name, default)
         if old != new:
             yield f"The baseline has another {name}: {old!r}, and this audit {new!r}."
     if not baseline.complete:

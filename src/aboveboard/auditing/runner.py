@@ -13,7 +13,8 @@ from importlib import metadata
 from typing import Any, Final, Literal
 
 import aboveboard
-from aboveboard.auditing.subject import PredictionType, Subject, Task, make_subject
+from aboveboard.auditing.subject import PredictionType, Task, make_subject
+from aboveboard.auditing.suite_subject import Audited
 from aboveboard.auditing.suites import EFFORTS, CheckSpec, Effort, select
 from aboveboard.core.errors import InputError, ModelError
 from aboveboard.core.finding import SEVERITIES, SUPPRESSED, Cell, Finding, Table
@@ -25,22 +26,16 @@ __all__ = ["audit", "run_checks"]
 _log = logging.getLogger("aboveboard")
 
 _VERSIONED: Final = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "matplotlib")
-_LACKING: Final = {
-    "sensitive": "No sensitive column was named (sensitive_features, --sensitive).",
-    "score": "The predictions are labels, and this needs scores.",
-    "model": "Predictions were given, and this needs the model itself.",
-    "train": "No training data were given (train, --train).",
-    "reference": "No older data to compare with were given (reference, --reference).",
-    "reference predictions": "The reference data have no predictions.",
-    "reference labels": "The reference data have no labels.",
-}
 
 
 def audit(
     model: Any,
-    X: Any,
-    y: Any,
+    X: Any = None,
+    y: Any = None,
     *,
+    suite: str = "tabular",
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    settings: Mapping[str, Any] | None = None,
     sensitive_features: Any = None,
     train: Any = None,
     reference: Any = None,
@@ -74,6 +69,14 @@ def audit(
         pandas, Polars, PyArrow or NumPy. The model gets the columns it was fitted on, else all but those named below.
     y : str or one value per row
         The target: the name of a column of `X`, or the values.
+    suite : str
+        What kind of audit: predictions on a table, or one of the suites that take a natural file of their own, such as
+        ``"ranking"``. For those `model` is None, `X` is the data (None: the suite's bundled example), `columns` and
+        `settings` say what is in it, and the options from `y` to `reference_group` do not apply.
+    columns : dict, optional
+        For the other suites: role to the name of the column that has it (`aboveboard audit --list-checks` lists them).
+    settings : dict, optional
+        For the other suites: how the data are to be read.
     sensitive_features : list of str, dict, Series or data frame, optional
         Column names (``"age:25,40,60"`` cuts numbers into groups; ``{"age": [25, 40, 60]}`` likewise), or the groups.
     train : (X_train, y_train) or data frame with the target's column, optional
@@ -147,8 +150,49 @@ def audit(
         raise InputError(f"the effort is {effort!r}", expected=", ".join(EFFORTS))
     if isinstance(random_state, bool) or not hasattr(random_state, "__index__") or random_state < 0:
         raise InputError(f"random_state (the seed) is {random_state!r}", expected="a whole number, 0 or more")
-    checks = select(_names(only), _names(skip))
+    checks = select(_names(only), _names(skip), suite=suite)
     accepted = _acceptances(accept)
+    if suite != "tabular":
+        from aboveboard.auditing.suite_audit import audit_suite, refuse_tabular
+
+        refuse_tabular(
+            suite,
+            model=model,
+            y=y,
+            sensitive_features=sensitive_features,
+            train=train,
+            reference=reference,
+            predictions=predictions,
+            prediction_type=prediction_type,
+            task=None if task == "auto" else task,
+            positive=positive,
+            threshold=threshold,
+            sample_weight=sample_weight,
+            clusters=clusters,
+            ids=ids,
+            drop=drop or None,
+            reference_group=reference_group,
+        )
+        return audit_suite(
+            suite,
+            X,
+            checks=checks,
+            columns=columns,
+            settings=settings,
+            effort=effort,
+            limits=limits,
+            accepted=accepted,
+            min_cell=min_cell,
+            n_jobs=n_jobs,
+            random_state=random_state,
+            show_progress=show_progress,
+        )
+    if columns or settings:
+        raise InputError(
+            f"{'columns' if columns else 'settings'} were given and the suite is tabular",
+            expected="a suite that takes them",
+            remedy="Name it (suite=..., --suite), or see: aboveboard audit --list-checks",
+        )
     begun = datetime.now(UTC)
     subject = make_subject(
         model,
@@ -183,7 +227,7 @@ def audit(
 
 
 def run_checks(
-    subject: Subject,
+    subject: Audited,
     checks: Sequence[CheckSpec],
     *,
     effort: Effort = "standard",
@@ -239,7 +283,7 @@ class _Result:
 
 
 def _run_all(
-    subject: Subject,
+    subject: Audited,
     checks: Sequence[CheckSpec],
     effort: Effort,
     random_state: int,
@@ -264,8 +308,8 @@ def _run_all(
         bar.step(spec.title)
 
 
-def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: int) -> _Result:
-    lacking = _lacking(subject, spec)
+def _run_one(subject: Audited, spec: CheckSpec, effort: Effort, random_state: int) -> _Result:
+    lacking = subject.lacking(spec)
     if lacking:
         return _Result(spec.name, [_silent(spec, "not_applicable", lacking)], (), 0.0)
     start = time.monotonic()
@@ -273,10 +317,7 @@ def _run_one(subject: Subject, spec: CheckSpec, effort: Effort, random_state: in
     cap = spec.rows(effort)
     notes: tuple[str, ...] = ()
     if cap is not None:
-        sizes = [("rows", len(subject))]
-        if subject.reference is not None and "reference" in spec.needs:
-            sizes.append(("rows of the reference", len(subject.reference)))
-        drawn = [f"{cap:,} of {size:,} {what}" for what, size in sizes if cap < size]
+        drawn = [f"{cap:,} of {size:,} {what}" for what, size in subject.sizes(spec).items() if cap < size]
         if drawn:
             notes = (f"{spec.title}: {' and '.join(drawn)}, drawn at random (effort {effort}).",)
             subject = subject.sample(cap, seed)
@@ -304,21 +345,6 @@ def _refuse_malformed(findings: list[Finding], spec: CheckSpec) -> None:
     foreign = next((f for f in findings if f.check != spec.name or f.area != spec.area), None)
     if foreign is not None:
         raise ValueError(f"the finding {foreign.id!r} names the check {foreign.check!r} and the area {foreign.area!r}")
-
-
-def _lacking(subject: Subject, spec: CheckSpec) -> str:
-    if subject.task not in spec.tasks:
-        return f"Not for {subject.task} tasks."
-    have = {
-        "sensitive": subject.sensitive.shape[1] > 0,
-        "score": subject.score is not None,
-        "model": subject.model is not None,
-        "train": subject.train is not None,
-        "reference": subject.reference is not None,
-        "reference predictions": subject.reference is not None and subject.reference.prediction is not None,
-        "reference labels": subject.reference is not None and subject.reference.y is not None,
-    }
-    return next((text for need, text in _LACKING.items() if need in spec.needs and not have[need]), "")
 
 
 def _silent(spec: CheckSpec, status: Literal["not_applicable", "skipped", "error"], reason: str) -> Finding:

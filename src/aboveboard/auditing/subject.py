@@ -26,9 +26,10 @@ from aboveboard.auditing.frames import (
 from aboveboard.auditing.limits import Limits
 from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels, source_of
 from aboveboard.auditing.reference_data import ReferenceData, Roles, lined_up, read_reference
+from aboveboard.auditing.suites import CheckSpec
 from aboveboard.core.errors import InputError
 
-__all__ = ["Subject", "Training", "make_subject"]
+__all__ = ["Subject", "Training", "make_subject", "refuse_cell_and_jobs"]
 
 Task = Literal["binary", "multiclass", "regression"]
 PredictionType = Literal["score", "label"]
@@ -37,6 +38,15 @@ _POSITIVE_NAMES: Final = frozenset({"1", "true", "yes", "y", "positive", "pos", 
 _MAX_CLASSES: Final = 100
 _MAX_WHOLE_CLASSES: Final = 20
 _SUM_TOLERANCE: Final = 1e-3
+_LACKING: Final = {
+    "sensitive": "No sensitive column was named (sensitive_features, --sensitive).",
+    "score": "The predictions are labels, and this needs scores.",
+    "model": "Predictions were given, and this needs the model itself.",
+    "train": "No training data were given (train, --train).",
+    "reference": "No older data to compare with were given (reference, --reference).",
+    "reference predictions": "The reference data have no predictions.",
+    "reference labels": "The reference data have no labels.",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,10 +163,32 @@ class Subject:
         rows = np.random.default_rng(random_state).choice(len(self), size=n, replace=False)
         return replace(self.take(np.sort(rows)), reference=reference)
 
+    def sizes(self, spec: CheckSpec) -> dict[str, int]:
+        """Return how many rows a row cap of this check applies to, by what they are."""
+        if self.reference is not None and "reference" in spec.needs:
+            return {"rows": len(self), "rows of the reference": len(self.reference)}
+        return {"rows": len(self)}
+
+    def lacking(self, spec: CheckSpec) -> str:
+        """Return why a check does not apply, or an empty text."""
+        if self.task not in spec.tasks:
+            return f"Not for {self.task} tasks."
+        have = {
+            "sensitive": self.sensitive.shape[1] > 0,
+            "score": self.score is not None,
+            "model": self.model is not None,
+            "train": self.train is not None,
+            "reference": self.reference is not None,
+            "reference predictions": self.reference is not None and self.reference.prediction is not None,
+            "reference labels": self.reference is not None and self.reference.y is not None,
+        }
+        return next((text for need, text in _LACKING.items() if need in spec.needs and not have[need]), "")
+
     def describe(self) -> dict[str, Any]:
         """Return what was audited, for the report: shapes, names and a fingerprint, never rows."""
         source = None if self.model is None else source_of(self.model.model)
         return {
+            "suite": "tabular",
             "task": self.task,
             "target": self.target,
             "classes": list(self.class_names),
@@ -363,6 +395,11 @@ def _refuse_options(task: Any, prediction_type: Any, threshold: Any, min_cell: A
         raise InputError(f"the prediction type is {prediction_type!r}", expected="score or label")
     if threshold is not None and not (_is_number(threshold) and 0 <= threshold <= 1):
         raise InputError(f"the threshold is {threshold!r}", expected="a number in [0, 1]")
+    refuse_cell_and_jobs(min_cell, n_jobs)
+
+
+def refuse_cell_and_jobs(min_cell: Any, n_jobs: Any) -> None:
+    """Refuse a smallest cell or a number of jobs that is none; the options that all suites share."""
     if not _is_whole(min_cell) or min_cell < 1:
         raise InputError(f"the smallest cell is {min_cell!r}", expected="a whole number, 1 or more")
     if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):

@@ -1,20 +1,40 @@
-"""The suite table: every check, in the order in which the report shows them.
+"""The suite table: every suite with its checks, in the order in which the report shows them.
 
-A check is a function ``aboveboard.auditing.checks.<name>.check(subject, *, random_state, effort) -> list[Finding]``.
-This module imports no check, so that listing them costs nothing.
+A check is a function ``aboveboard.auditing.checks.<name>.check(subject, *, random_state, effort) -> list[Finding]``,
+and the subject of a suite other than the tabular one is read by ``aboveboard.auditing.subjects.<suite>``. This module
+imports neither, so that listing them costs nothing.
 """
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Final, Literal
 
 from aboveboard.core.errors import InputError
 
-__all__ = ["AREAS", "EFFORTS", "TABULAR", "CheckSpec", "Cost", "Effort", "Need", "Task", "select"]
+__all__ = [
+    "AREAS",
+    "EFFORTS",
+    "SUITES",
+    "TABULAR",
+    "CheckSpec",
+    "Cost",
+    "Effort",
+    "Need",
+    "Role",
+    "Setting",
+    "Suite",
+    "Task",
+    "all_checks",
+    "find_suite",
+    "select",
+]
 
 Task = Literal["binary", "multiclass", "regression"]
 Effort = Literal["quick", "standard", "full"]
 Cost = Literal["light", "medium", "heavy"]
-Need = Literal["sensitive", "score", "model", "train", "reference", "reference predictions", "reference labels"]
+Need = str
+"""What a check needs. In the tabular suite: sensitive, score, model, train, reference, reference predictions, reference
+labels; in the others: the role of a column."""
 
 EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
@@ -26,6 +46,7 @@ AREAS: Final[dict[str, str]] = {
     "drift": "Drift",
     "model": "Sanity of the model",
     "unlearning": "Forgetting",
+    "ranking": "Rankings",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -46,8 +67,9 @@ class CheckSpec:
     row_cap : tuple of int or None
         The most rows it looks at with effort quick, standard and full; None for all. The runner draws them.
     tasks : frozenset
-    needs : frozenset of Need
-        What must be given for the check to apply.
+        Of the tabular suite; the others have none.
+    needs : frozenset of str
+        What must be given for the check to apply, see `Need`.
     """
 
     name: str
@@ -216,32 +238,181 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
 )
 
 
-def select(only: tuple[str, ...] = (), skip: tuple[str, ...] = ()) -> tuple[CheckSpec, ...]:
-    """Return the checks named by `only` (all where it is empty) without those named by `skip`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Role:
+    """What a column of the suite's table may be: ``--column NAME=COLUMN``.
+
+    Parameters
+    ----------
+    name, help : str
+    many : bool
+        Whether several columns may have it.
+    """
+
+    name: str
+    help: str
+    many: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """How the suite's table is to be read or judged: ``--setting NAME=VALUE``.
+
+    Parameters
+    ----------
+    name, help : str
+    choices : tuple of str
+        The values that it can have; empty for any.
+    number : bool
+        Whether the value is a number; it reaches the reader as a float.
+    """
+
+    name: str
+    help: str
+    choices: tuple[str, ...] = ()
+    number: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suite:
+    """A kind of audit: what it takes, and what it looks at.
+
+    Parameters
+    ----------
+    name, title : str
+    takes : str
+        What file it takes, as the rest of a sentence: "judges x items: ...".
+    example : str
+        What is audited without DATA, as the rest of a sentence.
+    checks : tuple of CheckSpec
+    unit : (str, str)
+        What is counted in the findings, one and many: the ``n`` of a finding.
+    columns : tuple of Role
+    settings : tuple of Setting
+    """
+
+    name: str
+    title: str
+    takes: str
+    example: str
+    checks: tuple[CheckSpec, ...]
+    unit: tuple[str, str] = ("row", "rows")
+    columns: tuple[Role, ...] = ()
+    settings: tuple[Setting, ...] = ()
+
+
+SUITES: Final[tuple[Suite, ...]] = (
+    Suite(
+        name="tabular",
+        title="Predictions on a table",
+        takes="a table with known answers, predictions, and what else is known of each row",
+        example="a boosted model on UCI Adult",
+        checks=TABULAR,
+    ),
+    Suite(
+        name="ranking",
+        title="Rankings by many judges",
+        takes=(
+            "judges x items (one row per judge, one column per item), items x judges (name the column of the items), "
+            "one row per judge and item (name judge, item and vote), or one row per comparison (name winner and loser)"
+        ),
+        example="the 100 ballots for the NBA coach of the year 2021",
+        unit=("judge", "judges"),
+        columns=(
+            Role(name="judge", help="Who voted. In a table of judges x items it may be left out."),
+            Role(name="item", help="What was voted on: rows are then items, or single votes where vote is named too."),
+            Role(name="vote", help="With judge and item: the rank or score that this judge gave to this item."),
+            Role(name="published", help="With item: the published order that is judged, a rank per item, 1 is best."),
+            Role(name="winner", help="With loser: the item that was preferred in this comparison."),
+            Role(name="loser", help="With winner: the other item of this comparison."),
+            Role(name="tie", help="With winner and loser: whether neither was preferred (true or false)."),
+        ),
+        settings=(
+            Setting(
+                name="votes",
+                help="What a vote is: a rank (1 is best) or a score (higher is better). Not for comparisons.",
+                choices=("rank", "score"),
+            ),
+            Setting(
+                name="missing",
+                help="A missing vote is dissent from both orders (default), is ignored, or scales up the others.",
+                choices=("dissent", "ignore", "rescale"),
+            ),
+        ),
+        checks=(
+            CheckSpec(
+                name="rank_audit",
+                area="ranking",
+                title="Dissent from the order",
+                question="Is anything placed above something else although too many judges do not agree?",
+                cost="light",
+            ),
+            CheckSpec(
+                name="rank_stability",
+                area="ranking",
+                title="Stability of the order",
+                question="Would other judges of the same kind have put the items in another order?",
+                cost="medium",
+            ),
+        ),
+    ),
+)
+
+
+def all_checks() -> tuple[CheckSpec, ...]:
+    """Return the checks of all suites."""
+    return tuple(spec for suite in SUITES for spec in suite.checks)
+
+
+def find_suite(name: str) -> Suite:
+    """Return the suite of that name.
+
+    Raises
+    ------
+    InputError
+        When there is none; the nearest name is suggested.
+    """
+    for suite in SUITES:
+        if suite.name == name:
+            return suite
+    names = [suite.name for suite in SUITES]
+    near = get_close_matches(str(name), names, n=1, cutoff=0.5)
+    raise InputError(
+        f"no suite is called {name!r}",
+        expected=", ".join(names),
+        remedy=f"Did you mean {near[0]!r}?" if near else "",
+    )
+
+
+def select(only: tuple[str, ...] = (), skip: tuple[str, ...] = (), *, suite: str = "tabular") -> tuple[CheckSpec, ...]:
+    """Return the checks of a suite named by `only` (all where it is empty) without those named by `skip`.
 
     Parameters
     ----------
     only, skip : tuple of str
         Names of checks or of areas.
+    suite : str
 
     Raises
     ------
     InputError
         For a name that is neither, or when nothing is left.
     """
-    from difflib import get_close_matches
-
-    known = {spec.name for spec in TABULAR} | set(AREAS)
+    checks = find_suite(suite).checks
+    known = {spec.name for spec in checks} | {spec.area for spec in checks}
     for name in (*only, *skip):
         if name not in known:
+            elsewhere = [s.name for s in SUITES if any(name in (spec.name, spec.area) for spec in s.checks)]
             near = get_close_matches(name, sorted(known), n=1, cutoff=0.5)
-            hint = f"Did you mean {near[0]!r}? " if near else ""
+            hint = f"It belongs to the suite {elsewhere[0]}. " if elsewhere else ""
+            hint = hint or (f"Did you mean {near[0]!r}? " if near else "")
             raise InputError(
-                f"no check or area is called {name!r}", remedy=f"{hint}See: aboveboard audit --list-checks"
+                f"no check or area of the suite {suite} is called {name!r}",
+                remedy=f"{hint}See: aboveboard audit --list-checks",
             )
     chosen = tuple(
         spec
-        for spec in TABULAR
+        for spec in checks
         if (not only or spec.name in only or spec.area in only) and spec.name not in skip and spec.area not in skip
     )
     if not chosen:

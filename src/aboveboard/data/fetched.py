@@ -30,6 +30,16 @@ CLOTHING = (
     "T-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
 )  # fmt: skip
 
+NBA_COACHES = {
+    "R": "Doc Rivers", "W": "Monty Williams", "N": "Steve Nash", "D": "Michael Malone", "M": "Nate McMillan",
+    "S": "Quin Snyder", "T": "Tom Thibodeau",
+}  # fmt: skip
+NBA_BALLOTS = (
+    "WTS25 TWS16 TSW14 WTM6 STW4 SWT4 TWM4 WST4 TWR3 WTD3 TWN2 WSR2 "
+    "WTR2 RTS1 RWT1 SRW1 SWD1 TRM1 TSN1 TSR1 TWD1 WNT1 WSM1 WTN1"
+)
+"""First, second and third place, and how many of the 100 voters voted so."""
+
 
 def load_compas(*, download: bool = False) -> Dataset:
     """Load ProPublica's COMPAS data: was a defendant charged again within two years (Florida, 2013 and 2014)?
@@ -177,11 +187,14 @@ def load_csrankings(*, download: bool = False) -> Dataset:
     return _ranking("csrankings", "department", "area", download)
 
 
-def load_nba_coach(*, download: bool = False) -> Dataset:
+def load_nba_coach(*, names: bool = True, download: bool = False) -> Dataset:
     """Load the ballots for the NBA coach of the year 2021: 100 voters, seven coaches.
 
     Parameters
     ----------
+    names : bool
+        Whether the voters bear their names. Without them the ballots need no file: how many voted how is part of the
+        package.
     download : bool
         Whether to fetch it when it is neither in ``ABOVEBOARD_DATA`` nor in the cache.
 
@@ -195,7 +208,7 @@ def load_nba_coach(*, download: bool = False) -> Dataset:
     aboveboard.core.InputError
         When the file is nowhere, cannot be fetched, or has another checksum.
     """
-    return _ranking("nba_coach", "coach", "voter", download)
+    return _ranking("nba_coach", "coach", "voter", download) if names else _ballots()
 
 
 def load_fashion_mnist(*, split: Literal["all", "train", "test"] = "all", download: bool = False) -> Dataset:
@@ -244,6 +257,18 @@ def _ranking(name: str, items: str, judges: str, download: bool) -> Dataset:
     X = pd.read_csv(io.BytesIO(obtain(record, download=download)[file.name]), index_col="item_name").astype("int64")
     X.index.name, X.columns.name = items, judges
     return dataset(record, X)
+
+
+def _ballots() -> Dataset:
+    columns: dict[str, list[int]] = {}
+    for entry in NBA_BALLOTS.split():
+        places, count = entry[:3], int(entry[3:])
+        ranks = [places.index(coach) + 1 if coach in places else 4 for coach in NBA_COACHES]
+        for _ in range(count):
+            columns[f"voter {len(columns) + 1}"] = ranks
+    X = pd.DataFrame(columns, index=pd.Index(list(NBA_COACHES.values()), name="coach"), dtype="int64")
+    X.columns.name = "voter"
+    return dataset(info("nba_coach"), X, files=())
 
 
 def _compas_columns(originals: Mapping[str, bytes]) -> dict[str, bytes]:

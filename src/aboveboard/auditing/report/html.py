@@ -32,9 +32,10 @@ from aboveboard.auditing.report.view import (
     sections,
     shorten,
     table_rows,
+    unit,
     verdict,
 )
-from aboveboard.auditing.suites import TABULAR
+from aboveboard.auditing.suites import all_checks
 from aboveboard.core.catalogue import Method, catalogue
 from aboveboard.core.certificate import Certificate
 from aboveboard.core.finding import SUPPRESSED, Column, Figure, Finding, Table
@@ -58,7 +59,7 @@ _FAVICON: Final = (
     "%3C/svg%3E"
 )
 _T = TypeVar("_T")
-_SPECS: Final = {spec.name: spec for spec in TABULAR}
+_SPECS: Final = {spec.name: spec for spec in all_checks()}
 
 
 def render_html(report: Report) -> str:
@@ -211,7 +212,7 @@ def _page(report: Report) -> dict[str, Any]:
         "checks": _checks(report),
         "limits": _limits(report),
         "accepted": accepted,
-        "facts": _facts(subject),
+        "facts": _facts(report),
         "groups": _groups(subject),
         "features": shown_features,
         "features_left": len(features) - len(shown_features),
@@ -239,6 +240,8 @@ def _within(items: Sequence[_T]) -> list[_T]:
 
 def _subtitle(report: Report) -> str:
     subject = report.subject
+    if subject.get("summary"):
+        return f"Audit of {shorten(clean(subject['summary']), 200)}"
     model = subject.get("model", "")
     who = {"": "Audit", "predictions given": "Audit of predictions"}.get(model, f"Audit of {shorten(clean(model), 60)}")
     what = f" for “{shorten(clean(subject['target']), 60)}”" if subject.get("target") else ""
@@ -385,7 +388,7 @@ class _Areas:
         }
 
 
-_AREA_NAMES: Final = frozenset(spec.area for spec in TABULAR)
+_AREA_NAMES: Final = frozenset(spec.area for spec in all_checks())
 
 
 def _paragraph(text: str, *parts: str | Markup) -> Markup:
@@ -597,16 +600,23 @@ def _accepted(report: Report) -> dict[str, Any]:
     return _listing("Accepted findings", columns, rows)
 
 
-def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
+def _facts(report: Report) -> list[tuple[str, str]]:
     """Return what was audited as pairs of a name and a text."""
-    get = subject.get
+    get = report.subject.get
     source = get("model_source") or {}
     facts: list[tuple[str, Any]] = [
+        ("Suite", get("suite")),
+        *(
+            (fact["name"], fact["value"] if isinstance(fact["value"], str) else _figure(fact["value"]))
+            for fact in get("facts") or []
+        ),
+        ("Columns", ", ".join(f"{column['role']}: {column['name']}" for column in get("columns") or [])),
+        ("Data", {"real": "real", "simulated": "simulated"}.get(get("data", ""))),
         ("Task", get("task")),
         ("Target", get("target")),
         ("Classes", ", ".join(get("classes") or [])),
         ("Positive class", get("positive")),
-        ("Rows", _figure(get("rows"))),
+        (unit(report)[1].capitalize(), _figure(get("rows"))),
         ("Training rows", _figure(get("training_rows"))),
         ("Reference rows", _figure(get("reference_rows"))),
         ("Model", get("model")),
@@ -616,7 +626,7 @@ def _facts(subject: dict[str, Any]) -> list[tuple[str, str]]:
         ("Model run by", ", ".join(f"{name} {version}" for name, version in (source.get("versions") or {}).items())),
         ("Predictions", {"score": "scores", "label": "labels", "value": "values"}.get(get("prediction_type", ""))),
         ("Threshold", _figure(get("threshold"))),
-        ("Weighted", "yes" if get("weighted") else "no"),
+        ("Weighted", {True: "yes", False: "no"}.get(get("weighted", ""))),
         ("Clusters", _figure(get("clusters"))),
         ("Compared with", ", ".join(f"{k}: {v}" for k, v in (get("reference_groups") or {}).items())),
         ("Fingerprint", f"sha256 {get('data_sha256')}" if get("data_sha256") else None),

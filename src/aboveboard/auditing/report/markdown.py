@@ -13,6 +13,7 @@ from aboveboard.auditing.report.view import (
     headline,
     sections,
     shorten,
+    unit,
     verdict,
 )
 from aboveboard.core.finding import Finding
@@ -83,7 +84,11 @@ def markdown_cell(text: str, width: int) -> str:
 
 
 def _table(findings: list[Finding], report: Report) -> list[str]:
-    lines = ["| Verdict | Finding | Value | Interval | Limit | Rows |", "| --- | --- | ---: | ---: | ---: | ---: |"]
+    counted = unit(report)[1].capitalize()
+    lines = [
+        f"| Verdict | Finding | Value | Interval | Limit | {counted} |",
+        "| --- | --- | ---: | ---: | ---: | ---: |",
+    ]
     for finding in findings[:_MOST]:
         mark = MARKS[verdict(finding)]
         accepted = ", accepted" if finding.id in report.accepted_ids else ""

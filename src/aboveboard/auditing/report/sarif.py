@@ -12,7 +12,7 @@ import re
 from typing import Any, Final
 
 from aboveboard.auditing.report.view import Verdict, amount, clean, verdict
-from aboveboard.auditing.suites import AREAS, TABULAR
+from aboveboard.auditing.suites import AREAS, all_checks
 from aboveboard.core.finding import Finding, plain
 from aboveboard.core.report import Report
 
@@ -23,7 +23,7 @@ _HELP: Final = (
     "The report (index.html and report.json, at the line of this result) shows the evidence, how sure it is, and "
     "methods that can mend it; 'aboveboard audit --list-checks' names the limits."
 )
-_SPECS: Final = {spec.name: spec for spec in TABULAR}
+_SPECS: Final = {spec.name: spec for spec in all_checks()}
 _KINDS: Final[dict[Verdict, tuple[str, str]]] = {
     "fail": ("fail", "error"),
     "warn": ("fail", "warning"),

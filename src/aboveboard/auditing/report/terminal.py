@@ -22,6 +22,7 @@ from aboveboard.auditing.report.view import (
     headline,
     sections,
     shorten,
+    unit,
     verdict,
 )
 from aboveboard.core.report import Report
@@ -123,7 +124,7 @@ class Page:
         if wide:
             table.add_column("Value", justify="right", overflow="fold", min_width=12, max_width=20)
             table.add_column("Limit", justify="right", overflow="fold", min_width=6, max_width=10)
-            table.add_column("Rows", justify="right", overflow="fold", min_width=6)
+            table.add_column(unit(report)[1].capitalize(), justify="right", overflow="fold", min_width=6)
         passed = [family.head for family in families if _is_plain_pass(family, report)]
         for family in families:
             finding = family.head
@@ -139,7 +140,7 @@ class Page:
             else:
                 below = figures.value + (f" [{figures.interval}]" if figures.interval else "")
                 below += f", limit {figures.limit}" if figures.limit else ""
-                below += f", {figures.n} rows" if figures.n else ""
+                below += f", {figures.n} {unit(report)[1]}" if figures.n else ""
                 below = below.removeprefix(", ").strip()
                 table.add_row(mark, Text("\n").join([says, self.text(below, "dim")]) if below else says)
         if passed:

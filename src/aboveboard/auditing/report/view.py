@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from aboveboard.auditing.suites import AREAS
+from aboveboard.auditing.suites import AREAS, SUITES
 from aboveboard.core.finding import SEVERITIES, SUPPRESSED, Cell, Column, Finding
 from aboveboard.core.report import Report
 
@@ -29,6 +29,7 @@ __all__ = [
     "sections",
     "shorten",
     "table_rows",
+    "unit",
     "verdict",
     "with_unit",
     "writing",
@@ -293,6 +294,12 @@ def writing(finding: Finding, report: Report) -> str:
     return _WRITINGS.get(str(units.pop()).partition(" ")[0], "number") if len(units) == 1 else "number"
 
 
+def unit(report: Report) -> tuple[str, str]:
+    """Return what is counted in the findings, one and many, such as ``("row", "rows")``."""
+    name = report.subject.get("suite")
+    return next((suite.unit for suite in SUITES if suite.name == name), ("row", "rows"))
+
+
 def amount(finding: Finding, report: Report) -> Amount:
     """Return the value, interval, limit and number of rows of a finding as text, and how sure they are in words."""
     style = writing(finding, report)
@@ -304,7 +311,8 @@ def amount(finding: Finding, report: Report) -> Amount:
         method = f" ({interval.method})" if interval.method else ""
         sure.append(f"{100 * interval.level:g}\u00a0% {kind} {with_unit(span, style)}{method}")
     if finding.n is not None:
-        sure.append(f"{finding.n:,} {'row' if finding.n == 1 else 'rows'}")
+        one, many = unit(report)
+        sure.append(f"{finding.n:,} {one if finding.n == 1 else many}")
     limit = "" if finding.limit is None else number(finding.limit, style)
     limit = limit.replace(".0\u00a0", "\u00a0").removesuffix(".0")
     return Amount(
