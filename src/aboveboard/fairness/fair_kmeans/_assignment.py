@@ -31,6 +31,7 @@ _TIES_PER_MASS: Final = 5  # for each cell and centre
 _BATCH: Final = 20_000
 _EASE: Final = 1e-3  # climbing ends when a step gains less than this part of the gap
 _NOTHING: Final = 1e-9
+_MISSED: Final = 1e-7  # points
 _BLOCK: Final = 2**22  # distances computed at a time
 
 Mask = NDArray[np.bool_]
@@ -120,12 +121,12 @@ def fair_assignment(
         value = float(weight @ cost[np.arange(n), nearest])
         mass = sparse.csr_array((weight, (np.arange(n), nearest)), shape=(n, k))
         return Assignment(mass, value, value, np.zeros((0, k)))
-    total = float(weight.sum())
-    scale = float(weight @ cost.mean(axis=1)) / total or 1.0
-    problem = _Problem(cost / scale, weight / total, cell, fairness)
+    size = float(weight.mean())
+    scale = float(weight @ cost.mean(axis=1)) / (size * n) or 1.0
+    problem = _Problem(cost / scale, weight / size, cell, fairness)
     start = np.zeros((len(fairness.rows), k)) if prices is None else prices / scale
     for temperature in _TEMPERATURES if prices is None else _TEMPERATURES[-1:]:
-        dual = problem.dual(start)
+        dual = problem.dual(start) / n
         start = problem.climbed(start, temperature * (dual if dual > 0 else 1.0), _EASE * gap, deadline)
     found = problem.polished(start, gap, deadline)
     if found is None:
@@ -141,12 +142,12 @@ def fair_assignment(
             UserWarning,
             stacklevel=2,
         )
-    return Assignment(total * mass, scale * total * value, scale * total * bound, scale * best)
+    return Assignment(size * mass, scale * size * value, scale * size * bound, scale * best)
 
 
 @dataclass(frozen=True)
 class _Problem:
-    """Weights add up to 1, and costs are scaled to a mean of 1."""
+    """Weights and costs are scaled to a mean of 1."""
 
     cost: Floats
     weight: Floats
@@ -163,7 +164,7 @@ class _Problem:
 
     def climbed(self, start: Floats, temperature: float, tolerance: float, deadline: float) -> Floats:
         """Return prices that nearly maximise the dual, smoothed by a soft minimum."""
-        scale = self.fairness.scale[:, None]
+        scale, n = self.fairness.scale[:, None], len(self.cell)
         indicator = sparse.csr_array(
             (self.weight, (self.cell, np.arange(len(self.cell)))),
             shape=(self.fairness.rows.shape[1], len(self.cell)),
@@ -184,7 +185,7 @@ class _Problem:
             share /= norm
             value = self.weight @ (least - temperature * np.log(norm))[:, 0]
             slope = self.fairness.rows @ (indicator @ share) / scale
-            return -float(value), -slope.ravel()
+            return -float(value) / n, -slope.ravel() / n
 
         bounds = [(None if equal else 0.0, None) for equal in np.repeat(self.fairness.equal, start.shape[1])]
         latest = start * scale
@@ -225,15 +226,15 @@ class _Problem:
                 break
             found = program.prices(solution)
             missed = program.missed(solution)
-            if missed <= _NOTHING / len(self.cost) and (best is None or solution.objective < best[1]):
+            if missed <= _MISSED and (best is None or solution.objective < best[1]):
                 best = (program.mass(solution), solution.objective, found)
             reduced = self.reduced(found)
             least = reduced.min(axis=1)
             bound = max(bound, float(self.weight @ least))
             if solution.objective - bound <= gap * max(solution.objective, _NOTHING):
-                if missed <= _NOTHING / len(self.cost):
+                if missed <= _MISSED:
                     break
-                penalty *= 100.0
+                penalty *= 100.0  # it was worth missing demands at this one
                 continue
             within = np.where(chosen, reduced, np.inf).min(axis=1)
             pays = ~chosen & (reduced < within[:, None] - 1e-12)

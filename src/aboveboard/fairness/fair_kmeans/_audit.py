@@ -188,10 +188,12 @@ def _reason(balance: _Balance, broken: Mask) -> str:
     if not broken.any():
         return f"{text} For new people the shares have the intervals shown."
     low, high = balance.interval()
-    beyond = broken & ((low > balance.allowed[:, 1]) | (high < balance.allowed[:, 0]))
+    beyond = int((broken & ((low > balance.allowed[:, 1]) | (high < balance.allowed[:, 0]))).sum())
+    if beyond == broken.sum():
+        return f"{text} The whole interval for new people of the same kind lies beyond the bounds, too."
     return (
-        f"{text} For new people of the same kind, {int(beyond.sum())} of the {int(broken.sum())} lie beyond their "
-        "bounds with their whole interval; for the others that may be chance."
+        f"{text} For new people of the same kind, {beyond} of the {int(broken.sum())} lie beyond their bounds with "
+        "their whole interval; for the others that may be chance."
     )
 
 
