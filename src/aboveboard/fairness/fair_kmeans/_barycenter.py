@@ -1,7 +1,7 @@
 """The Wasserstein barycenter with few atoms: fair k-means in which every measure is a group."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -40,11 +40,11 @@ class Barycenter:
     couplings: list[sparse.csr_array]
     cost: float
     bound: float
-    _merged: Merged
-    _candidates: str
-    _recentred: bool
-    _n: int
-    _sha256: str
+    _merged: Merged = field(repr=False)
+    _candidates: str = field(repr=False)
+    _recentred: bool = field(repr=False)
+    _n: int = field(repr=False)
+    _sha256: str = field(repr=False)
 
     def certificate(self) -> Certificate:
         """Return what is proven about the barycenter."""
