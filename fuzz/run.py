@@ -27,11 +27,13 @@ TARGETS = {
     "readers": "aboveboard/auditing/reading.py, frames.py",
     "cli": "aboveboard/cli.py, auditing/config.py, subject.py",
     "report_json": "aboveboard/core/report.py, finding.py",
+    "model_answers": "aboveboard/_model_host/wire.py, auditing/models/hosted.py",
 }
 COVERED = {
     "readers": ["auditing/reading.py", "auditing/frames.py"],
     "cli": ["cli.py", "auditing/config.py", "auditing/subject.py", "auditing/gate.py", "auditing/output.py"],
     "report_json": ["core/report.py", "core/finding.py", "core/certificate.py"],
+    "model_answers": ["_model_host/wire.py", "auditing/models/hosted.py"],
 }
 
 

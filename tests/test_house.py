@@ -466,6 +466,7 @@ def _text_files() -> list[tuple[Path, str]]:
 _WHOLE_FOLDER = frozenset(
     {
         "tests/auditing/checks/test_tabular_checks_hold_up.py",
+        "tests/auditing/models/endpoint/test_audit.py",
         "tests/auditing/report/test_browser.py",
         "tests/auditing/report/test_real_audits.py",
         "tests/data/test_page.py",

@@ -22,7 +22,7 @@ import click
 from aboveboard import __version__
 from aboveboard.auditing import gate
 from aboveboard.auditing.config import FAIL_ON, FORMATS, TASKS, Options, read_config
-from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, ENDPOINT_FORMATS, is_address
 from aboveboard.auditing.suites import AREAS, EFFORTS, SUITES, Setting, Suite, find_suite, select
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
+_FOR_ENDPOINTS: Final = (
+    "auth_env", "auth_header", "endpoint_format", "max_queries", "batch_rows", "concurrency", "ca_file",
+)  # fmt: skip
 _TERMINATED: Final = 128 + int(signal.SIGTERM)
 _OF_ALL_SUITES: Final = frozenset({
     "data", "suite", "columns", "settings", "types", "only", "skip", "effort", "fail_on", "strict", "baseline",
@@ -325,6 +328,8 @@ Examples:
       one column of scores per class
   aboveboard audit test.csv --target income --model model.skops --trust known --sensitive sex
       a model in a file, which runs in a process of its own
+  aboveboard audit test.csv --target income --model https://host/predict --auth-env TOKEN --max-queries 500
+      a model behind an address; the secret is in the environment variable TOKEN
   aboveboard audit june.csv --target income --predictions p --reference may.csv
       has anything changed since May: columns, scores, labels?
   aboveboard audit votes.csv --suite ranking --setting votes=rank
@@ -340,6 +345,7 @@ Exit status:
 
 _DATA = "Data"
 _MODEL = "The model"
+_ENDPOINT = "An endpoint as the model"
 _READ = "How the data are read"
 _SUITES = "Data of another kind"
 _CHECKS = "Checks"
@@ -375,9 +381,20 @@ _OUT = "Output"
 @_option(_MODEL, "--model-classes", metavar="LABELS", multiple=True, callback=_listed,
          help="Labels for the codes 0, 1, ... of a model that has none, split by commas.")  # fmt: skip
 @_option(_MODEL, "--model-timeout", type=float, metavar="SECONDS",
-         help=f"For reading it, and for each 100,000 rows. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
+         help=f"For reading it, for each 100,000 rows, or for a request. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
          help=f"What its process may hold. Default: {DEFAULT_MEMORY:g}.")  # fmt: skip
+@_option(_ENDPOINT, "--auth-env", metavar="NAME", callback=_not_nothing,
+         help="The environment variable that holds its secret.")  # fmt: skip
+@_option(_ENDPOINT, "--auth-header", metavar="NAME", callback=_not_nothing,
+         help="The header for the secret. Default: Authorization, with Bearer.")  # fmt: skip
+@_option(_ENDPOINT, "--endpoint-format", type=click.Choice(ENDPOINT_FORMATS),
+         help="How rows are sent. Default: rows, as {\"rows\": [{...}]}.")  # fmt: skip
+@_option(_ENDPOINT, "--max-queries", type=int, metavar="N", help="The most requests, retries included.")
+@_option(_ENDPOINT, "--batch-rows", type=int, metavar="N", help="Rows in a request. Default: 500.")
+@_option(_ENDPOINT, "--concurrency", type=int, metavar="N", help="Requests at once, at most 32. Default: 1.")
+@_option(_ENDPOINT, "--ca-file", metavar="FILE", type=click.Path(path_type=Path),
+         help="Certificates (PEM) that vouch for it, instead of the usual ones.")  # fmt: skip
 @_option(_READ, "--task", type=click.Choice(TASKS), help="Default: auto, as the target's values suggest.")
 @_option(_READ, "--positive", metavar="LABEL", callback=_not_nothing, help="The label that counts as 1.")
 @_option(_READ, "--prediction-type", type=click.Choice(["score", "label"]), help="Default: as the values suggest.")
@@ -414,6 +431,11 @@ def audit(ctx: click.Context, /, config: Path | None, list_checks: bool, **given
         name = given["suite"]
         _list_checks(SUITES if name is None else (find_suite(name),))
         return
+    if given["auth_env"] is not None and given["model"] is None:
+        raise InputError(
+            "--auth-env was given and no --model",
+            expected="the address on the command line too: a config must not choose who gets a secret",
+        )
     options = (Options() if config is None else read_config(config)).merged(given)
     ctx.exit(_audit(options))
 
@@ -526,6 +548,13 @@ def _refuse_early(options: Options) -> None:
             )
     if options.model is None and (options.trust or options.trust_type or options.trust_pickle):
         raise InputError("something was trusted and no --model was given", expected="--trust with --model FILE.skops")
+    if options.model is None or not is_address(options.model):
+        strange = [name for name in _FOR_ENDPOINTS if getattr(options, name) is not None]
+        if strange:
+            raise InputError(
+                f"--{strange[0].replace('_', '-')} was given and the model is no endpoint",
+                expected="--model with the address of one, https://host/path",
+            )
     if options.seed < 0:
         raise InputError(f"the seed is {options.seed}", expected="a whole number, 0 or more")
 
@@ -613,7 +642,11 @@ def _data_report(options: Options) -> "Report":
         older = read_table(
             options.reference, what="the reference data", types=types, like=table, like_what="the audited data"
         )
-    with contextlib.nullcontext() if options.model is None else _opened(options, table.frame) as model:
+    more = {
+        "training_rows": 0 if train is None else len(train.frame),
+        "reference_rows": 0 if older is None else len(older.frame),
+    }
+    with contextlib.nullcontext() if options.model is None else _opened(options, table.frame, more) as model:
         report = run_audit(
             model,
             table.frame,
@@ -642,11 +675,23 @@ def _predictions(options: Options) -> str | list[str] | None:
     return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
 
 
-def _opened(options: Options, frame: "DataFrame") -> Any:
-    """Open the model that --model names; the process that runs it ends with the context."""
+def _opened(options: Options, frame: "DataFrame", more: Mapping[str, int]) -> Any:
+    """Open the model that --model names; the process that runs it, or its connections, end with the context."""
     from aboveboard.auditing.models import open_model
 
     assert options.model is not None
+    if is_address(options.model):
+        given = {name: getattr(options, name) for name in _FOR_ENDPOINTS}
+        given["format"] = given.pop("endpoint_format")
+        return open_model(
+            options.model,
+            timeout=options.model_timeout,
+            classes=_labels_like(options, frame),
+            answers=options.prediction_type or "auto",
+            random_state=options.seed,
+            announce=lambda question: _complain(_planned(question, options, more)),
+            **{name: value for name, value in given.items() if value is not None},
+        )
     return open_model(
         options.model,
         trust=options.trust,
@@ -656,6 +701,13 @@ def _opened(options: Options, frame: "DataFrame") -> Any:
         timeout=options.model_timeout,
         memory=options.model_memory,
     )
+
+
+def _planned(question: Any, options: Options, more: Mapping[str, int]) -> str:
+    from aboveboard.auditing.models.endpoint.plan import plan
+
+    checks = select(options.only, options.skip)
+    return plan(question, checks, effort=options.effort, **more).text(options.max_queries)
 
 
 def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:

@@ -43,6 +43,12 @@ out = "report"
 force = true
 format = "junit"
 seed = 7
+auth-header = "X-Api-Key"
+endpoint-format = "kserve"
+max-queries = 500
+batch_rows = 50
+concurrency = 4
+ca-file = "ca.pem"
 
 [reference-group]
 sex = "Male"
@@ -85,17 +91,24 @@ def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_p
         accept=({"id": "a/b", "reason": "We know.", "expires": dt.date(2030, 1, 31)},
                 {"id": "c", "reason": "For ever."}),
         limits={"group_fairness.selection_rate": 0.1}, types={"zip": "text"}, min_cell=5, jobs=2,
-        out=tmp_path / "report", force=True, format="junit", seed=7,
+        out=tmp_path / "report", force=True, format="junit", seed=7, auth_header="X-Api-Key", endpoint_format="kserve",
+        max_queries=500, batch_rows=50, concurrency=4, ca_file=tmp_path / "ca.pem",
     )  # fmt: skip
     defaults = Options()
-    spoken_for = ("trust", "trust_type", "trust_pickle", "suite", "columns", "settings")
+    spoken_for = ("trust", "trust_type", "trust_pickle", "auth_env", "suite", "columns", "settings")
     differ = [f.name for f in fields(Options) if getattr(options, f.name) != getattr(defaults, f.name)]
     assert {*differ, *spoken_for} == {f.name for f in fields(Options)}
 
 
 def test_what_a_file_may_be_trusted_with_is_said_on_the_command_line_only(tmp_path):
-    for text in ("trust = 'known'", "trust-type = ['a.B']", "trust_pickle = true", "trust-pickle = false"):
-        with pytest.raises(InputError, match="on the command line: a file must not vouch for another"):
+    for text in (
+        "auth-env = 'TOKEN'",
+        "trust = 'known'",
+        "trust-type = ['a.B']",
+        "trust_pickle = true",
+        "trust-pickle = false",
+    ):
+        with pytest.raises(InputError, match="on the command line: a file must not vouch for another, nor"):
             read_config(config(tmp_path, text))
     with pytest.raises(InputError, match=r"function 'scoring:predict'.*--model scoring:predict"):
         read_config(config(tmp_path, "model = 'scoring:predict'"))

@@ -23,5 +23,8 @@ def test_the_work_in_hand_is_shown_where_it_is_one_without_markup(monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")
     with progress(2) as bar:
         bar.step("check [bold]one[/bold]")
+        with progress(1) as inside:
+            inside.step("hidden")
         bar.step("two")
     assert "two" in terminal.getvalue()
+    assert "hidden" not in terminal.getvalue()

@@ -3,12 +3,15 @@
 import contextlib
 import gc
 import os
+import resource
 import socket
 import sys
 import threading
 import time
 from collections.abc import Mapping
 from typing import Any, Final
+
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from aboveboard._model_host.loaders import Loaded, Untrusted, file_sha256, load
 from aboveboard._model_host.wire import pack_numbers, plain_scalar, read_message, read_rows, written_message
@@ -20,10 +23,12 @@ _FEW_ROWS: Final = 1_000
 
 def main(descriptor: int) -> None:
     """Serve the audit at the other end of the socket `descriptor`."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a crash leaves no copy of the rows on the disk
     channel = socket.socket(fileno=descriptor)
     channel.set_inheritable(False)
     threading.Thread(target=_end_with_parent, args=(os.getppid(),), daemon=True).start()
     loaded: Loaded | None = None
+    pools = ThreadpoolController()
     while True:
         try:
             head, body = read_message(lambda length: _received(channel, length), most=_NO_LIMIT)
@@ -32,9 +37,13 @@ def main(descriptor: int) -> None:
         if head["do"] == "load":
             loaded, reply = _read_model(head)
             answer = memoryview(b"")
+            pools = ThreadpoolController()  # those of the libraries that the model brought
         else:
             assert loaded is not None
-            reply, answer = _answered(loaded, head, body)
+            # few rows need no threads, and where cores are shared threads wait for each other a hundred times longer
+            few = head.get("n", _FEW_ROWS) < _FEW_ROWS
+            with pools.limit(limits=1, user_api="openmp") if few else contextlib.nullcontext():
+                reply, answer = _answered(loaded, head, body)
         for piece in written_message(reply, answer):
             channel.sendall(piece)
         body = bytearray()
@@ -75,14 +84,9 @@ def _read_model(head: Mapping[str, Any]) -> tuple[Loaded | None, dict[str, Any]]
 
 def _answered(loaded: Loaded, head: Mapping[str, Any], body: bytearray) -> tuple[dict[str, Any], memoryview]:
     """Return what the model says about some rows; labels that are no numbers go as codes and their values."""
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
-
     nothing = memoryview(b"")
     try:
-        rows = read_rows(head, body)
-        # few rows need no threads, and where cores are shared threads wait for each other a hundred times longer
-        with threadpool_limits(1, user_api="openmp") if len(rows) <= _FEW_ROWS else contextlib.nullcontext():
-            said = loaded.questions[head["question"]](rows)
+        said = loaded.questions[head["question"]](read_rows(head, body))
         if head["question"] == "predict":
             return _labelled(said)
         return {"numbers": True}, pack_numbers(said)

@@ -145,7 +145,7 @@ def pack_rows(rows: pd.DataFrame | np.ndarray) -> tuple[dict[str, Any], memoryvi
         if rows.dtype.kind in "biuf":
             out = io.BytesIO()
             np.lib.format.write_array(out, np.ascontiguousarray(rows), allow_pickle=False)
-            return {"rows": "array"}, out.getbuffer()
+            return {"rows": "array", "n": len(rows)}, out.getbuffer()
         head, body = pack_rows(pd.DataFrame(rows, dtype=object))
         return head | {"rows": "objects"}, body
     arrays, columns = {}, []

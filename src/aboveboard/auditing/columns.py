@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 
 from aboveboard.auditing.frames import column_kind
 
-__all__ = ["CodedColumn", "chance_of_match", "coded", "level_codes", "numbers", "row_hashes", "value_hashes"]
+__all__ = [
+    "CodedColumn",
+    "chance_of_match",
+    "changed_kind",
+    "coded",
+    "comparable_columns",
+    "has_values",
+    "level_codes",
+    "numbers",
+    "row_hashes",
+    "value_hashes",
+]
 
 _GOLDEN: Final = np.uint64(0x9E3779B97F4A7C15)
 _MISSING: Final = np.uint64(0x5DEECE66D1B54A33)
@@ -37,6 +48,25 @@ def numbers(series: "pd.Series[Any]", kind: str | None = None) -> NDArray[np.flo
         table = np.append(numbers(pd.Series(series.cat.categories)), np.nan)
         return np.asarray(table[series.cat.codes.to_numpy()], dtype="float64")
     return np.asarray(pd.to_numeric(series, errors="coerce").to_numpy(dtype="float64", na_value=np.nan))
+
+
+def has_values(series: "pd.Series[Any]") -> bool:
+    """Whether any value of a column is known."""
+    return bool(series.notna().any())
+
+
+def changed_kind(new: "pd.Series[Any]", old: "pd.Series[Any]") -> bool:
+    """Whether two columns hold different kinds of value: number and boolean are one, category and text too."""
+    if not (has_values(new) and has_values(old)):
+        return False
+    kinds = {"boolean": "number", "category": "text"}
+    first, second = (kinds.get(kind, kind) for kind in (column_kind(new), column_kind(old)))
+    return first != second
+
+
+def comparable_columns(new: pd.DataFrame, old: pd.DataFrame) -> list[str]:
+    """Return the columns of `old`, all of which `new` has, that hold the same kind of value in both."""
+    return [str(name) for name in old.columns if not changed_kind(new[name], old[name])]
 
 
 def level_codes(series: "pd.Series[Any]") -> tuple[NDArray[np.int32], list[Any]]:

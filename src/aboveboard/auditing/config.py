@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, is_address, is_function
+from aboveboard.auditing.models import DEFAULT_MEMORY, DEFAULT_TIMEOUT, ENDPOINT_FORMATS, is_address, is_function
 from aboveboard.auditing.suites import EFFORTS, SUITES, Effort
 from aboveboard.core.errors import InputError
 
@@ -113,7 +113,8 @@ def _source(name: str, value: Any, folder: Path) -> str:
 def _command_line_only(name: str, _: Any, __: Path) -> Any:
     raise InputError(
         f"{name.replace('_', '-')!r} stands in the config",
-        expected=f"--{name.replace('_', '-')} on the command line: a file must not vouch for another",
+        expected=f"--{name.replace('_', '-')} on the command line: a file must not vouch for another, nor say who gets "
+        "a secret",
     )
 
 
@@ -164,6 +165,9 @@ class Options:
         Labels for the codes of a model that has none of its own.
     model_timeout, model_memory : float
         Seconds and GiB that the model may take.
+    auth_env, auth_header, endpoint_format, max_queries, batch_rows, concurrency, ca_file :
+        For a model behind an address, as `aboveboard.auditing.models.endpoint.Endpoint` takes them (endpoint_format is
+        its `format`); auth_env from the command line only.
     reference_group : dict of str to str
     limits : dict of str to float
     types : dict of str to {"number", "category", "text", "boolean", "datetime"}
@@ -194,6 +198,13 @@ class Options:
     model_classes: tuple[str, ...] = field(default=(), metadata=_read_by(_labels))
     model_timeout: float = field(default=DEFAULT_TIMEOUT, metadata=_read_by(_number))
     model_memory: float = field(default=DEFAULT_MEMORY, metadata=_read_by(_number))
+    auth_env: str | None = field(default=None, metadata=_read_by(_command_line_only))
+    auth_header: str | None = field(default=None, metadata=_read_by(_text))
+    endpoint_format: str | None = field(default=None, metadata=_read_by(_one_of(*ENDPOINT_FORMATS)))
+    max_queries: int | None = field(default=None, metadata=_read_by(_whole))
+    batch_rows: int | None = field(default=None, metadata=_read_by(_whole))
+    concurrency: int | None = field(default=None, metadata=_read_by(_whole))
+    ca_file: Path | None = field(default=None, metadata=_read_by(_path))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
     reference: Path | None = field(default=None, metadata=_read_by(_path))

@@ -8,14 +8,17 @@ import numpy as np
 import pandas as pd
 
 from aboveboard.auditing.frames import column_kind, missing_column, numbers, plain_label
-from aboveboard.core.errors import InputError, ModelError
+from aboveboard.core.errors import InputError, ModelError, QueriesSpent
+from aboveboard.core.finding import Finding
 
 __all__ = [
     "Answers",
     "FittedModel",
     "ModelSource",
+    "Told",
     "class_codes",
     "model_columns",
+    "not_asked",
     "sorted_labels",
     "source_of",
 ]
@@ -38,6 +41,26 @@ class Answers:
 
     prediction: np.ndarray
     score: np.ndarray | None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """All that a model which answers at once, such as an endpoint, said about some rows.
+
+    Such a model has ``answers_about(frame, *, task, classes, afresh) -> Told``, and, once it was asked,
+    ``gives_scores`` and ``gives_labels``.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n,) or None
+        Class codes, or finite numbers for regression.
+    probabilities : ndarray or None
+        As they came: of the positive class, shape (n,), or of every class in the order of their codes, shape
+        (n, n_classes).
+    """
+
+    labels: np.ndarray | None
+    probabilities: np.ndarray | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +124,8 @@ class FittedModel:
         Labels in the order of their codes; for binary tasks (negative, positive).
     threshold : float or None
         Binary tasks: the positive class is predicted where its probability reaches this. None: the model decides.
+    afresh : bool
+        Whether a model that remembers its answers (an endpoint) is asked again about rows that it knows.
     """
 
     model: Any
@@ -109,10 +134,22 @@ class FittedModel:
     task: Task
     classes: tuple[Any, ...]
     threshold: float | None = None
+    afresh: bool = False
 
     @property
     def gives_scores(self) -> bool:
+        if self._tells:
+            return bool(self.model.gives_scores)
         return hasattr(self.model, "predict_proba") or not hasattr(self.model, "predict")
+
+    @property
+    def gives_labels(self) -> bool:
+        """Whether the model says itself which class it predicts."""
+        return bool(self.model.gives_labels) if self._tells else hasattr(self.model, "predict")
+
+    @property
+    def _tells(self) -> bool:
+        return hasattr(self.model, "answers_about")
 
     def answer(self, X: pd.DataFrame) -> Answers:
         """Ask the model about the rows of `X`.
@@ -121,8 +158,12 @@ class FittedModel:
         ------
         ModelError
             When it raises, or when its answer has the wrong shape, is not finite, or names an unknown class.
+        QueriesSpent
+            When it may not be asked any more.
         """
         given = self._given(X)
+        if self._tells:
+            return self._told(given)
         if self.task == "regression":
             asked = self.model.predict if hasattr(self.model, "predict") else self.model
             return Answers(self._column(self._ask(asked, given), len(X)), None)
@@ -144,8 +185,26 @@ class FittedModel:
 
     def raw_probabilities(self, X: pd.DataFrame) -> np.ndarray:
         """Return the model's probabilities as they come, shape (n, n_classes), columns in the order of its classes_."""
+        if self._tells:
+            return np.asarray(self._tell(self._given(X)).probabilities, dtype="float64")
         asked = self.model.predict_proba if hasattr(self.model, "predict_proba") else self.model
         return np.asarray(self._ask(asked, self._given(X)), dtype="float64")
+
+    def _tell(self, given: Any) -> Told:
+        told: Told = self.model.answers_about(given, task=self.task, classes=self.classes, afresh=self.afresh)
+        return told
+
+    def _told(self, given: Any) -> Answers:
+        told = self._tell(given)
+        if told.probabilities is None:
+            assert told.labels is not None
+            return Answers(told.labels, None)
+        score = np.clip(told.probabilities, 0.0, 1.0)
+        if self.task == "binary":
+            score = score[:, 1] if score.ndim == 2 else score
+            if self.threshold is not None:
+                return Answers((score >= self.threshold).astype(np.int64), score)
+        return Answers(self._most_likely(score) if told.labels is None else told.labels, score)
 
     def _given(self, X: pd.DataFrame) -> Any:
         frame = X.loc[:, list(self.columns)]
@@ -248,6 +307,18 @@ def model_columns(model: Any, candidates: Sequence[str]) -> tuple[tuple[str, ...
             remedy="Leave out the columns that are no features with drop (--drop)",
         )
     return tuple(candidates), expected is not None
+
+
+def not_asked(stop: QueriesSpent, *, left: Sequence[str] = (), **common: Any) -> Finding:
+    """Return what stands in the report instead of findings for which the model could not be asked any more.
+
+    Parameters
+    ----------
+    left : sequence of str
+        What was left out, where it is not the whole check.
+    """
+    out = f" Left out: {'; '.join(left)}." if left else ""
+    return Finding(statement="The model was not asked.", status="skipped", reason=f"{stop}{out}", **common)
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -235,7 +235,7 @@ def _by_group(subject: Subject, answers: Answers, samples: TwoSamples, name: str
     worst = groups[0]
     more = sum(side(group.change.interval, limit) == "beyond" for group in groups) - 1
     statement = f"{name}: for {worst.name}, {answers.values(worst.change)}"
-    statement += f", and it changed for {more} more of {len(groups)} groups." if more > 0 else "."
+    statement += f", and likewise for {more} more of {len(groups)} groups." if more > 0 else "."
     return Finding(
         id=finding_id,
         statement=statement,

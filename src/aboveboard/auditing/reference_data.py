@@ -12,7 +12,7 @@ import pandas as pd
 
 from aboveboard.auditing.frames import column_kind, group_codes, numbers, plain_label, to_frame, to_series
 from aboveboard.auditing.model import Answers, FittedModel, class_codes
-from aboveboard.core.errors import InputError, ModelError
+from aboveboard.core.errors import InputError, ModelError, QueriesSpent
 
 __all__ = ["ReferenceData", "Roles", "lined_up", "read_reference"]
 
@@ -290,7 +290,11 @@ def _predictions(
             shown = ", ".join(map(repr, absent[:5])) + (" and more" if len(absent) > 5 else "")
             notes.append(f"The model cannot be asked about the reference data, which lack {shown}.")
             return None, None
-        answers = _asked(roles.model, frame.loc[:, shared])
+        try:
+            answers = _asked(roles.model, frame.loc[:, shared])
+        except QueriesSpent as stop:
+            notes.append(f"The model was not asked about the reference data. {stop}")
+            return None, None
         return answers.prediction, answers.score
     if given is None:
         names = roles.names["predictions"]

@@ -706,7 +706,7 @@ def _tagged_regressor(model: Any) -> bool:
 
 
 def _refuse_unfit(model: Any, task: Task) -> None:
-    if not hasattr(model, "predict") and not callable(model):
+    if not hasattr(model, "predict") and not hasattr(model, "answers_about") and not callable(model):
         raise InputError(
             f"the model is a {type(model).__name__} without predict", expected="a fitted estimator or a callable"
         )

@@ -44,6 +44,7 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 _TAIL: Final = 0.025
+_NOTHING: Final = 1e-15
 _GRID: Final = 32  # places at which the variance of a distribution function is looked up
 
 
@@ -318,8 +319,10 @@ class TwoSamples:
             np.searchsorted(edges, new, side="left"), np.searchsorted(edges, old, side="left"), len(edges) + 1
         )
         below = np.tril(np.ones(covariance.shape))
-        variance = np.einsum("ij,jk,ik->i", below, covariance, below)
-        return 2.0 * float(np.sqrt(max(variance.max(), 0.0)))
+        largest = float(np.einsum("ij,jk,ik->i", below, covariance, below).max())
+        if largest < _NOTHING:  # no row differs: what few clusters, or rows, could hide
+            return float(np.sqrt(2 / min(self._units, self.new.n, self.old.n)))
+        return 2.0 * float(np.sqrt(largest))
 
     def _covariance(self, new: NDArray[Any], old: NDArray[Any], levels: int) -> Floats:
         """Return the covariance of the differences of the levels' shares, shape (levels, levels)."""

@@ -26,14 +26,22 @@ __all__ = [
     "stability_audit",
 ]
 
-_MODULES = {"selective_ranking": __all__}
-"""Which method's module holds which names."""
+_MODULES = {
+    "RankingPath": "selective_ranking",
+    "SelectiveRanker": "selective_ranking",
+    "StabilityReport": "selective_ranking",
+    "TierCheck": "selective_ranking",
+    "check_tiers": "selective_ranking",
+    "rank_audit": "selective_ranking",
+    "ranks_from_orders": "selective_ranking",
+    "stability_audit": "selective_ranking",
+}
+"""The method that each name belongs to; its module is loaded when the name is asked for."""
 
 
 def __getattr__(name: str) -> Any:
-    for module, names in _MODULES.items():
-        if name in names:
-            return getattr(import_module(f"aboveboard.collective.{module}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"aboveboard.collective.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'aboveboard.collective' has no attribute {name!r}")
 
 

@@ -2,7 +2,7 @@
 
 from aboveboard.core.catalogue import Method, catalogue, find_method
 from aboveboard.core.certificate import Assumption, Certificate
-from aboveboard.core.errors import InputError, MissingExtra, ModelError
+from aboveboard.core.errors import InputError, MissingExtra, ModelError, QueriesSpent
 from aboveboard.core.extras import require
 from aboveboard.core.finding import SUPPRESSED, Column, Figure, Finding, Interval, Line, Series, Table
 from aboveboard.core.keyed import keyed_uniform
@@ -22,6 +22,7 @@ __all__ = [
     "Method",
     "MissingExtra",
     "ModelError",
+    "QueriesSpent",
     "Reference",
     "Report",
     "Series",

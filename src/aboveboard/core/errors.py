@@ -1,6 +1,6 @@
 """The errors that aboveboard raises on purpose; anything else that escapes is a bug."""
 
-__all__ = ["InputError", "MissingExtra", "ModelError"]
+__all__ = ["InputError", "MissingExtra", "ModelError", "QueriesSpent"]
 
 
 class InputError(ValueError):
@@ -47,6 +47,10 @@ class ModelError(RuntimeError):
     def kind(self) -> str:
         """What went wrong, in a word or two; empty for an answer that came and was malformed."""
         return self._kind or ("" if self.__cause__ is None else type(self.__cause__).__name__)
+
+
+class QueriesSpent(RuntimeError):
+    """The model may not be asked any more; a check that sees this is skipped, and what was found is kept."""
 
 
 class MissingExtra(ImportError):

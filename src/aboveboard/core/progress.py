@@ -3,8 +3,13 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Lock
+from typing import Final
 
 __all__ = ["Progress", "progress"]
+
+
+_shown: Final = Lock()  # a terminal has room for one
 
 
 class Progress:
@@ -16,7 +21,7 @@ class Progress:
 
 @contextmanager
 def progress(total: int, *, enabled: bool | None = None) -> Iterator[Progress]:
-    """Show a progress bar on standard error while the block runs.
+    """Show a progress bar on standard error while the block runs; one inside another shows nothing.
 
     Parameters
     ----------
@@ -25,9 +30,18 @@ def progress(total: int, *, enabled: bool | None = None) -> Iterator[Progress]:
     enabled : bool, optional
         Default: only where standard error is a terminal.
     """
-    if not (sys.stderr.isatty() if enabled is None else enabled):
+    if not (sys.stderr.isatty() if enabled is None else enabled) or not _shown.acquire(blocking=False):
         yield Progress()
         return
+    try:
+        with _bar(total) as bar:
+            yield bar
+    finally:
+        _shown.release()
+
+
+@contextmanager
+def _bar(total: int) -> Iterator[Progress]:
     from rich import progress as bars
     from rich.console import Console
     from rich.text import Text

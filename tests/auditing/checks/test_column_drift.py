@@ -324,14 +324,12 @@ def test_rows_of_one_person_count_once():
 
 
 def test_weights_decide_which_rows_count():
-    rng = np.random.default_rng(0)
     old = people(4000, 1).assign(w=1.0)
     new = people(8000, 0).assign(w=1.0)
     new.loc[4000:, "age"] += 30
     new.loc[4000:, "w"] = 0.0
     assert "moved/age" in findings(new.drop(columns="w"), old.drop(columns="w"))
     assert "moved/age" not in findings(new, old, sample_weight="w")
-    del rng
 
 
 def test_a_limit_of_ones_own_is_judged_by():
@@ -342,7 +340,6 @@ def test_a_limit_of_ones_own_is_judged_by():
 
 
 def test_no_share_of_few_people_is_shown():
-    rng = np.random.default_rng(3)
     new = people(3000, 0, town=lambda rng, n: np.where(np.arange(n) < 5, "d", rng.choice(["a", "b"], n)))
     old = people(3000, 1, town=lambda rng, n: rng.choice(["a", "b", "d"], n))
     finding = findings(new, old)["moved/town"]
@@ -353,7 +350,6 @@ def test_no_share_of_few_people_is_shown():
     few["age"] = np.where(np.arange(3000) < 4, np.nan, few["age"])
     row = next(row for row in findings(few, old)["summary"].tables[0].rows if row[0] == "age")
     assert row[5] == "suppressed"
-    del rng
 
 
 def test_the_ranges_of_a_number_hold_all_rows():

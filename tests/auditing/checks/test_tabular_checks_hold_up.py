@@ -22,6 +22,10 @@ CHECKS = (
     "duplicates",
     "column_health",
     "group_missingness",
+    "column_drift",
+    "score_drift",
+    "label_drift",
+    "performance_drift",
     "model_determinism",
     "model_inputs",
     "model_outputs",
@@ -34,6 +38,8 @@ def applies(name, subject):
     if name in NEEDS_MODEL and subject.model is None:
         return False
     if name == "shared_rows" and subject.train is None:
+        return False
+    if name.endswith("_drift") and (subject.reference is None or subject.reference.prediction is None):
         return False
     if name == "calibration" and (subject.task == "regression" or subject.score is None):
         return False
@@ -109,8 +115,11 @@ def told(findings):
 def test_every_container_gives_the_same_findings(container):
     train = table(seed=0).iloc[::2].reset_index(drop=True)
     convert = CONTAINERS[container]
-    expected = told(run(given(TABLE, train)))
-    got = told(run(given(convert(TABLE), train if container != "nullable" else convert(train))))
+    older = table(seed=1)
+    expected = told(run(given(TABLE, train, reference=older)))
+    got = told(
+        run(given(convert(TABLE), train if container != "nullable" else convert(train), reference=convert(older)))
+    )
     assert got == expected
 
 
@@ -145,6 +154,7 @@ def test_hostile_names_of_columns_groups_and_classes_survive_as_they_are():
         prediction_type="score",
         sensitive_features=[HOSTILE[0], HOSTILE[2]],
         train=(frame, y),
+        reference=(frame[::-1], y[::-1], rng.random(N)),
     )
     findings = run(subject)
     assert {f"sensitive_proxies/{name}" for name in (HOSTILE[0], HOSTILE[2])} <= {finding.id for finding in findings}

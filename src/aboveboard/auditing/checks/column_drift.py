@@ -1,9 +1,9 @@
 """Whether columns have changed since the reference: their values, and how often they are missing.
 
 Each column is compared by itself, on a scale that is the same for all kinds: the share of rows that moved (see
-`aboveboard.auditing.two_samples`). The intervals hold for all columns at once, so that the false discovery rate is at
-most 5 % however many there are, and verdicts go by the effect: among a million rows a change too small to matter is
-*ok*.
+`aboveboard.auditing.two_samples`). The ends of the intervals that accuse hold for all columns at once, so that the
+false discovery rate is below 5 % however many there are, and verdicts go by the effect: among a million rows a change
+too small to matter is *ok*.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from aboveboard._stats.intervals import wilson
 from aboveboard.auditing.changes import bounds, judged, listed, side
-from aboveboard.auditing.columns import level_codes, numbers, row_hashes
+from aboveboard.auditing.columns import (
+    changed_kind,
+    comparable_columns,
+    has_values,
+    level_codes,
+    numbers,
+    row_hashes,
+)
 from aboveboard.auditing.disclosure import withhold_parts
 from aboveboard.auditing.estimates import percent
 from aboveboard.auditing.frames import column_kind, plain_label
@@ -43,8 +50,8 @@ _ID_ROWS: Final = 100
 class _Result:
     """What came out for one column; nothing in it grows with the rows.
 
-    `parts` are the levels, or ranges of a number, in which the rows are counted; `new_counts` and `old_counts` say how
-    many rows lie in each, `new_shares` and `old_shares` what share.
+    `parts` are the levels, or ranges of a number, in which the rows are counted; `counts` says how many lie in each,
+    now and then, and `shares` what share.
     """
 
     name: str
@@ -96,7 +103,7 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     schema = _schema_findings(subject)
     if samples.smaller < subject.limits["column_drift.min_rows"].value:
         return [_too_few(subject, samples.smaller), *schema]
-    names = _comparable(subject)
+    names = comparable_columns(subject.X, subject.reference.X)
     family = _family(subject, names)
     results = [_compared(subject, samples, name, family) for name in names]
     return [_summary(subject, results, family), *schema, *_column_findings(subject, results), *_shared_rows(subject)]
@@ -106,7 +113,7 @@ def _family(subject: Subject, names: list[str]) -> int:
     """Return how many comparisons there may be: values, missing values and new levels of each column."""
     assert subject.reference is not None
     new, old = subject.X, subject.reference.X
-    worded = sum(column_kind(part[name]) in ("category", "text") for name in names for part in (new,))
+    worded = sum(column_kind(new[name]) in ("category", "text") for name in names)
     gaps = sum(bool(new[name].isna().any() or old[name].isna().any()) for name in names)
     return max(len(names) + worded + gaps, 1)
 
@@ -114,30 +121,11 @@ def _family(subject: Subject, names: list[str]) -> int:
 # --- which columns ----------------------------------------------------------------------------------------------------
 
 
-def _known(series: "pd.Series[Any]") -> bool:
-    return bool(series.notna().any())
-
-
-def _changed_kind(new: "pd.Series[Any]", old: "pd.Series[Any]") -> bool:
-    """Whether a column holds another kind of value: number and boolean are one, category and text too."""
-    if not (_known(new) and _known(old)):
-        return False
-    kinds = {"boolean": "number", "category": "text"}
-    first, second = (kinds.get(kind, kind) for kind in (column_kind(new), column_kind(old)))
-    return first != second
-
-
-def _comparable(subject: Subject) -> list[str]:
-    assert subject.reference is not None
-    older = subject.reference.X
-    return [str(name) for name in older.columns if not _changed_kind(subject.X[name], older[name])]
-
-
 def _schema_findings(subject: Subject) -> list[Finding]:
     assert subject.reference is not None
     reference = subject.reference
     older = reference.X
-    changed = [str(name) for name in older.columns if _changed_kind(subject.X[name], older[name])]
+    changed = [str(name) for name in older.columns if changed_kind(subject.X[name], older[name])]
     findings = []
     if changed:
         rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -210,7 +198,7 @@ def _too_few(subject: Subject, size: float) -> Finding:
 def _compared(subject: Subject, samples: TwoSamples, name: str, family: int) -> _Result:
     assert subject.reference is not None
     new, old = subject.X[name], subject.reference.X[name]
-    kind = column_kind(new if _known(new) else old)
+    kind = column_kind(new if has_values(new) else old)
     if kind in ("category", "text"):
         labels, codes = _joint_codes(new, old)
         masks = codes[0] >= 0, codes[1] >= 0
@@ -257,7 +245,7 @@ def _compare_numbers(
     if all(_counts_rows(part) for part in values):
         result.aside = "another whole number in every row, as record ids have"
         return
-    if all(np.isin(np.unique(part[:1000]), (0.0, 1.0)).all() and np.isin(part, (0.0, 1.0)).all() for part in values):
+    if all(((part == 0) | (part == 1)).all() for part in values):
         labels = ("false", "true") if result.kind == "boolean" else ("0", "1")
         codes = values[0].astype(np.int64), values[1].astype(np.int64)
         result.shift = samples.levels(*codes, 2, family=family)
@@ -610,11 +598,12 @@ def _shared_rows(subject: Subject) -> list[Finding]:
     names = [str(name) for name in older.columns]
     single = frozenset(name for name in names if "float32" in (str(subject.X[name].dtype), str(older[name].dtype)))
     mine, theirs = row_hashes(subject.X[names], single=single), row_hashes(older, single=single)
-    share = float(np.isin(mine, theirs).mean())
+    shared = np.isin(mine, theirs)
+    share = float(shared.mean())
     usual = 1 - len(np.unique(theirs)) / len(theirs)
-    if share - usual <= subject.limits["column_drift.shared"].value:
-        return []
     limit = subject.limits["column_drift.shared"]
+    if share - usual <= limit.value or np.count_nonzero(shared) < subject.min_cell:
+        return []
     return [
         Finding(
             id="column_drift/shared_rows",

@@ -5,16 +5,18 @@ reported as such and not held against the model.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from aboveboard.auditing.estimates import count_text
-from aboveboard.auditing.model import Answers, FittedModel
+from aboveboard.auditing.model import Answers, FittedModel, not_asked
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
-from aboveboard.core.errors import ModelError
+from aboveboard.core.errors import ModelError, QueriesSpent
 from aboveboard.core.finding import Finding, Severity
 
 __all__ = ["check"]
@@ -38,7 +40,7 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     Four passes over the rows, and 10, 30 or 200 questions about one row by itself (effort quick, standard, full).
     """
     assert subject.model is not None
-    model, X = subject.model, subject.X
+    model, X = replace(subject.model, afresh=True), subject.X
     rng = np.random.default_rng(random_state)
     n = len(X)
     order = rng.permutation(n)
@@ -60,9 +62,23 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
         ("batches", f"asked about the same rows {_BATCH} at a time", batched, everything),
         ("single", "asked about one row at a time", single, alone),
     ]
-    first = model.answer(X)
-    scale = _scale(model, first)
-    return [_finding(subject, key, way, ask, rows, first, scale) for key, way, ask, rows in ways]
+    findings: list[Finding] = []
+    try:
+        first = model.answer(X)
+        scale = _scale(model, first)
+        for key, way, ask, rows in ways:
+            findings.append(_finding(subject, key, way, ask, rows, first, scale))
+    except QueriesSpent as stop:
+        left = [way for _, way, *_ in ways[len(findings) :]] if findings else []
+        findings.append(not_asked(stop, id="model_determinism", left=left, **_COMMON))
+    return findings
+
+
+def questions(X: pd.DataFrame, *, effort: Effort, training_rows: int) -> list[int]:  # noqa: ARG001 - one signature
+    """Return the rows of each question that `check` asks."""
+    n = len(X)
+    batches = [_BATCH] * (n // _BATCH) + [n % _BATCH] * (n % _BATCH > 0)
+    return [n, n, n, *batches, *[1] * min(n, _SINGLE_ROWS[effort])]
 
 
 def _finding(

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from aboveboard.auditing.frames import column_kind
-from aboveboard.auditing.model import Answers, FittedModel
+from aboveboard.auditing.model import Answers, FittedModel, not_asked
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
-from aboveboard.core.errors import ModelError
+from aboveboard.core.errors import ModelError, QueriesSpent
 from aboveboard.core.finding import Finding, Severity
 
 __all__ = ["check"]
@@ -63,7 +63,23 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     rows = np.sort(rng.choice(len(subject), size=min(_ROWS, len(subject)), replace=False))
     X = subject.X.iloc[rows]
     expected = Answers(subject.prediction[rows], None if subject.score is None else subject.score[rows])
-    return [_finding(subject, probe, expected) for probe in _probes(subject, subject.model, X)]
+    model = replace(subject.model, afresh=True)
+    probes = list(_probes(subject, model, X))
+    findings: list[Finding] = []
+    for probe in probes:
+        try:
+            findings.append(_finding(subject, probe, expected))
+        except QueriesSpent as stop:
+            left = [other.what for other in probes[len(findings) :]] if findings else []
+            return [*findings, not_asked(stop, id="model_inputs", left=left, **_COMMON)]
+    return findings
+
+
+def questions(X: pd.DataFrame, *, effort: Effort, training_rows: int) -> list[int]:  # noqa: ARG001 - one signature
+    """Return the rows of each question that `check` may ask; some of them do not apply to every table."""
+    rows = min(_ROWS, len(X))
+    kinds = len({column_kind(X[name]) for name in X.columns})
+    return [1, *[rows] * (kinds + 4)]
 
 
 def _probes(subject: Subject, model: FittedModel, X: pd.DataFrame) -> Iterator[_Probe]:

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aboveboard.auditing.estimates import count_text, percent
-from aboveboard.auditing.model import FittedModel
+from aboveboard.auditing.model import FittedModel, not_asked
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
-from aboveboard.core.errors import ModelError
+from aboveboard.core.errors import ModelError, QueriesSpent
 from aboveboard.core.finding import Finding, Severity
 
 __all__ = ["check"]
@@ -31,12 +31,12 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
 
     Notes
     -----
-    Two passes of the model over the rows; O(n log n) time besides.
+    Two passes of the model over the rows (none where it remembers its answers); O(n log n) time besides.
     """
     findings: list[Finding] = []
     if subject.task != "regression" and subject.model is not None and subject.model.gives_scores:
         findings.append(_probabilities(subject, subject.model))
-        if hasattr(subject.model.model, "predict"):
+        if subject.model.gives_labels:
             findings.append(_labels(subject, subject.model))
     if subject.score is not None:
         findings += [_saturated(subject, subject.score), _distinct(subject, subject.score)]
@@ -54,6 +54,8 @@ def _probabilities(subject: Subject, model: FittedModel) -> Finding:
     common: dict[str, Any] = {"id": "model_outputs/probabilities", "n": len(subject), **_COMMON}
     try:
         raw = model.raw_probabilities(subject.X)
+    except QueriesSpent as stop:
+        return not_asked(stop, **common)
     except (ModelError, TypeError, ValueError):
         return Finding(
             statement="The model's probabilities could not be read a second time.", severity="fail", **common
@@ -100,6 +102,8 @@ def _labels(subject: Subject, model: FittedModel) -> Finding:
     own = replace(model, threshold=None)
     try:
         answers = own.answer(subject.X)
+    except QueriesSpent as stop:
+        return not_asked(stop, **common)
     except ModelError:
         return Finding(statement="The model's labels could not be read a second time.", severity="fail", **common)
     assert answers.score is not None

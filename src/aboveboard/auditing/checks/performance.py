@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 from scipy.special import expit, logit
 
@@ -23,9 +24,10 @@ from aboveboard._stats.intervals import critical_z, mover, newcombe, wilson
 from aboveboard._stats.score_histogram import ScoreHistogram
 from aboveboard.auditing.disclosure import withhold_crossed, withhold_parts
 from aboveboard.auditing.estimates import Area, Rate, Rows, area_interval, area_under_curve, interval_text, percent
+from aboveboard.auditing.model import not_asked
 from aboveboard.auditing.subject import Subject, Training
 from aboveboard.auditing.suites import Effort
-from aboveboard.core.errors import ModelError
+from aboveboard.core.errors import ModelError, QueriesSpent
 from aboveboard.core.finding import SUPPRESSED, Cell, Column, Figure, Finding, Interval, Series, Severity, Table
 
 __all__ = ["check"]
@@ -106,6 +108,11 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     if subject.train is not None and subject.model is not None:
         findings.append(_train_gap(subject, subject.train, rows, effort, rng))
     return findings
+
+
+def questions(X: pd.DataFrame, *, effort: Effort, training_rows: int) -> list[int]:  # noqa: ARG001 - one signature
+    """Return the rows of each question that `check` asks the model: one about training rows, where there are any."""
+    return [min(training_rows, _TRAIN_ROWS[effort])] if training_rows else []
 
 
 # --- what is measured ------------------------------------------------------------------------------------------------
@@ -751,6 +758,8 @@ def _train_gap(subject: Subject, train: Training, rows: Rows, effort: Effort, rn
         return Finding(statement="There are no usable training rows.", status="inconclusive", **common)
     try:
         answers = subject.model.answer(train.X.iloc[usable])
+    except QueriesSpent as stop:
+        return not_asked(stop, **common)
     except ModelError as error:
         cause = error.kind or "a malformed answer"
         return Finding(

@@ -11,13 +11,16 @@ from aboveboard.core.errors import InputError
 if TYPE_CHECKING:
     from aboveboard.auditing.models.hosted import HostedModel
 
-__all__ = ["DEFAULT_MEMORY", "DEFAULT_TIMEOUT", "is_address", "is_function", "open_model"]
+__all__ = ["DEFAULT_MEMORY", "DEFAULT_TIMEOUT", "ENDPOINT_FORMATS", "is_address", "is_function", "open_model"]
 
 DEFAULT_TIMEOUT: Final = 300.0
 """Seconds that reading a model, or one question about up to 100,000 rows, may take."""
 
 DEFAULT_MEMORY: Final = 4.0
 """GiB that a model's process may hold."""
+
+ENDPOINT_FORMATS: Final = ("rows", "mlflow", "kserve")
+"""How rows are sent to an endpoint."""
 
 _FUNCTION: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*:[^\W\d]\w*(\.[^\W\d]\w*)*")
 
@@ -98,7 +101,7 @@ def open_model(
     text = os.fspath(source)
     if is_address(text):
         found: Any = importlib.import_module("aboveboard.auditing.models.endpoint").Endpoint
-        return found(text, timeout=timeout, **endpoint)
+        return found(text, timeout=timeout, classes=classes, **endpoint)
     if endpoint:
         raise TypeError(f"{', '.join(endpoint)}: only for a model behind an address")
     if not timeout > 0 or timeout == float("inf"):

@@ -12,10 +12,11 @@ import pandas as pd
 
 from aboveboard._model_host.wire import Malformed, Unsendable, pack_rows, read_numbers, read_scalar
 from aboveboard.auditing.model import ModelSource
-from aboveboard.auditing.models.process import ModelProcess
+from aboveboard.auditing.models.process import ModelProcess, printable
+from aboveboard.auditing.models.trust import untrusted_message
 from aboveboard.core.errors import InputError, MissingExtra, ModelError
 
-__all__ = ["HostedModel"]
+__all__ = ["HostedModel", "Order", "labels_of", "read_told"]
 
 _Rows = pd.DataFrame | np.ndarray
 
@@ -188,7 +189,7 @@ class HostedModel:
             raise _raised(reply["raised"])
         try:
             values = read_numbers(answer, rows=len(X), widest=widest)
-            said = values if reply.get("numbers") is True else _labels(values, reply.get("labels"))
+            said = values if reply.get("numbers") is True else labels_of(values, reply.get("labels"))
         except Malformed as error:
             raise ModelError(f"the model gave {error}") from None
         return said if self._labels == classes or question != "predict" else self._renamed(said)
@@ -216,11 +217,11 @@ class HostedModel:
         reply, _ = self._process.ask({"do": "load", **order.to_dict(), "sha256": self._sha256})
         match reply:
             case {"loaded": dict(told)}:
-                return _Told.read(told)
+                return read_told(told)
             case {"changed": True}:
                 raise ModelError(f"the model file {order.name!r} was changed during the audit")
             case {"untrusted": list(types)}:
-                raise _untrusted(order.name, [str(name) for name in types])
+                raise untrusted_message(order.name, [str(name) for name in types])
             case {"refused": [str(got), str(expected), str(remedy)]}:
                 raise InputError(got, expected=expected, remedy=remedy)
             case {"missing": [str(package), str(extra), str(feature)]}:
@@ -246,30 +247,41 @@ class _Told:
     notes: tuple[str, ...]
     sha256: str | None
 
-    @classmethod
-    def read(cls, told: Mapping[str, Any]) -> "_Told":
-        match told:
-            case {
-                "model": str(model),
-                "questions": list(questions),
-                "classes": list() | None as classes,
-                "feature_names": list() | None as names,
-                "n_features": int() | None as count,
-                "regressor": bool(regressor),
-                "trusted": list(trusted),
-                "versions": dict(versions),
-                "notes": list(notes),
-                "sha256": str() | None as sha256,
-            } if questions and set(questions) <= _QUESTIONS and _texts(names or [], trusted, notes, versions.values()):
-                try:
-                    labels = None if classes is None else [read_scalar(label) for label in classes]
-                except Malformed as error:
-                    raise ModelError("the model's process gave a malformed message") from error
-                return cls(
-                    model, frozenset(questions), labels, names, count, regressor, tuple(trusted), versions,
-                    tuple(notes), sha256,
-                )  # fmt: skip
-        raise ModelError("the model's process gave a malformed message")
+
+def read_told(told: Mapping[str, Any]) -> _Told:
+    """Return what a process says of its model.
+
+    Raises
+    ------
+    ModelError
+        When it is not of that form.
+    """
+    match told:
+        case {
+            "model": str(model),
+            "questions": list(questions),
+            "classes": list() | None as classes,
+            "feature_names": list() | None as names,
+            "n_features": int() | None as count,
+            "regressor": bool(regressor),
+            "trusted": list(trusted),
+            "versions": dict(versions),
+            "notes": list(notes),
+            "sha256": str() | None as sha256,
+        } if (
+            _texts(questions, names or [], trusted, notes, versions.values())
+            and {*questions} <= _QUESTIONS
+            and questions
+        ):
+            try:
+                labels = None if classes is None else [read_scalar(label) for label in classes]
+            except Malformed as error:
+                raise ModelError("the model's process gave a malformed message") from error
+            return _Told(
+                model, frozenset(questions), labels, names, count, regressor, tuple(trusted), versions,
+                tuple(notes), sha256,
+            )  # fmt: skip
+    raise ModelError("the model's process gave a malformed message")
 
 
 def _named(told: _Told, classes: Sequence[Any], name: str) -> list[Any] | None:
@@ -293,7 +305,7 @@ def _texts(*lists: Any) -> bool:
     return all(isinstance(item, str) for items in lists for item in items)
 
 
-def _labels(codes: np.ndarray, labels: Any) -> np.ndarray:
+def labels_of(codes: np.ndarray, labels: Any) -> np.ndarray:
     """Return the labels that an answer of codes stands for."""
     if not isinstance(labels, list) or codes.dtype != np.int64:
         raise Malformed("labels that are none")
@@ -309,12 +321,7 @@ def _raised(raised: Any) -> ModelError:
         case ["MemoryError", _]:
             return ModelError("the model ran out of memory", kind="MemoryError")
         case [str(kind), str(text)]:
-            return ModelError(f"the model raised {kind[:100]}: {text[:300] or 'no message'}", kind=kind[:100])
+            kind, text = printable(kind[:100]), printable(text[:300])
+            return ModelError(f"the model raised {kind}: {text or 'no message'}", kind=kind)
         case _:
             return ModelError("the model's process gave a malformed message")
-
-
-def _untrusted(name: str, types: Sequence[str]) -> InputError:
-    from aboveboard.auditing.models.trust import untrusted_message
-
-    return untrusted_message(name, types)

@@ -25,7 +25,7 @@ import psutil
 from aboveboard._model_host.wire import Malformed, read_message, written_message
 from aboveboard.core.errors import InputError, ModelError
 
-__all__ = ["ModelProcess"]
+__all__ = ["ModelProcess", "printable"]
 
 _PASSED_ON: Final = frozenset(
     {
@@ -89,7 +89,7 @@ class ModelProcess:
                 raise ModelError(f"a process for the model cannot be started ({error.strerror or error})") from error
             raise
         self._socket = ours
-        ours.setblocking(False)
+        ours.settimeout(_STEP)
         watcher = threading.Thread(target=_watch, args=(self._process, self._state), daemon=True)
         self._end = weakref.finalize(self, _end, self._process, ours, folder, watcher, self._state, mark, os.getpid())
         watcher.start()
@@ -128,21 +128,24 @@ class ModelProcess:
     def _send(self, content: memoryview, deadline: float) -> None:
         done = 0
         while done < len(content):
-            self._wait(deadline, writing=True)
+            self._refuse_late(deadline)
             try:
                 done += self._socket.send(content[done : done + _PIECE])
-            except BlockingIOError:
-                continue
+            except TimeoutError:
+                if self._process.poll() is not None:
+                    raise self._gone() from None
             except OSError:
                 raise self._gone() from None
 
     def _receive(self, length: int, deadline: float) -> bytearray:
         content = bytearray()
         while len(content) < length:
-            self._wait(deadline, writing=False)
+            self._refuse_late(deadline)
             try:
                 piece = self._socket.recv(min(_PIECE, length - len(content)))
-            except BlockingIOError:
+            except TimeoutError:
+                if self._process.poll() is not None:  # what it forked may keep the socket open
+                    raise self._gone() from None
                 continue
             except OSError:
                 raise self._gone() from None
@@ -151,17 +154,9 @@ class ModelProcess:
             content += piece
         return content
 
-    def _wait(self, deadline: float, *, writing: bool) -> None:
-        """Wait until the socket is ready; what the process forked may keep it open, so look at the process too."""
-        while True:
-            ours = [self._socket]
-            ready = select.select([] if writing else ours, ours if writing else [], [], _STEP)
-            if any(ready):
-                return
-            if self._process.poll() is not None:
-                raise self._gone()
-            if time.monotonic() > deadline:
-                raise ModelError(f"the model took longer than {self._timeout:g} seconds", kind="time limit")
+    def _refuse_late(self, deadline: float) -> None:
+        if time.monotonic() > deadline:
+            raise ModelError(f"the model took longer than {self._timeout:g} seconds", kind="time limit")
 
     def _gone(self) -> ModelError:
         """End what is left, and say how the process ended."""
@@ -197,17 +192,23 @@ class _State:
 
     def last_line(self) -> str:
         lines = [line for line in self.tail.decode("utf-8", "replace").splitlines() if line.strip()]
-        return lines[-1].strip()[:300] if lines else ""
+        return printable(lines[-1].strip()[:300]) if lines else ""
+
+
+def printable(text: str) -> str:
+    """Return text of a model without anything that could steer a terminal."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text)
 
 
 def _watch(process: "subprocess.Popen[bytes]", state: _State) -> None:
     """Read away what the process prints, and end its group once it holds too much memory."""
     assert process.stdout is not None
     source = process.stdout.fileno()
-    os.set_blocking(source, False)
+    ready = select.poll()  # not select.select, which knows the first 1,024 descriptors only
+    ready.register(source, select.POLLIN)
     open_, next_look, next_group = True, 0.0, 0.0
     while not state.ended.is_set():
-        if open_ and select.select([source], [], [], _STEP)[0]:
+        if open_ and ready.poll(1000 * _STEP):
             piece = os.read(source, 1 << 16)
             open_ = bool(piece)
             state.tail = (state.tail + piece)[-_TAIL:]
@@ -261,8 +262,6 @@ def _end(
         return
     _kill_group(process)
     process.wait()
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)  # what joined the group between the two
     for other in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if other.environ().get(_MARK) == mark:

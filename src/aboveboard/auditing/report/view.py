@@ -286,12 +286,12 @@ _WRITINGS: Final = {"points": "points", "share": "percent"}
 
 def writing(finding: Finding, report: Report) -> str:
     """Return how the figures of a finding are written: the unit of the limit that it was judged against decides."""
-    units = {
-        entry.get("unit")
+    styles = {
+        _WRITINGS.get(str(entry.get("unit")).partition(" ")[0], "number")
         for entry in report.limits
         if str(entry.get("name")).startswith(f"{finding.check}.") and entry.get("value") == finding.limit
     }
-    return _WRITINGS.get(str(units.pop()).partition(" ")[0], "number") if len(units) == 1 else "number"
+    return styles.pop() if len(styles) == 1 else "number"
 
 
 def unit(report: Report) -> tuple[str, str]:
