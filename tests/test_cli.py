@@ -501,12 +501,12 @@ def test_a_traceback_is_shown_to_those_who_ask(run, data, check):
 
 
 def test_an_internal_error_is_status_4_in_one_friendly_line(run, data, monkeypatch):
-    monkeypatch.setattr("aboveboard.auditing.reading.read_table", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("aboveboard.auditing.streaming.read_or_stream", lambda *a, **k: 1 / 0)
     status, out, err = run("audit", data, *BASIC)
     assert (status, out) == (4, "")
     assert err.startswith("Internal error: ZeroDivisionError: division by zero\nThis is a fault of aboveboard")
     assert "Traceback" in run("-v", "audit", data, *BASIC)[2]
-    monkeypatch.setattr("aboveboard.auditing.reading.read_table", lambda *a, **k: bytearray(2**62))
+    monkeypatch.setattr("aboveboard.auditing.streaming.read_or_stream", lambda *a, **k: bytearray(2**62))
     assert run("audit", data, *BASIC)[0] == 4
 
 
@@ -528,7 +528,7 @@ def test_an_interrupt_keeps_what_was_found_and_says_so(run, data, check, number,
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_an_interrupt_before_the_first_check_writes_nothing(run, data, monkeypatch, number, status):
-    monkeypatch.setattr("aboveboard.auditing.reading.read_table", lambda *a, **k: signal.raise_signal(number))
+    monkeypatch.setattr("aboveboard.auditing.streaming.read_or_stream", lambda *a, **k: signal.raise_signal(number))
     before = signal.getsignal(signal.SIGTERM)
     got, out, err = run("audit", data, *BASIC)
     assert (got, out) == (status, "")

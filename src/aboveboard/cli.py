@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from aboveboard.auditing.reading import ReadTable
+    from aboveboard.auditing.streaming import StreamedTable
     from aboveboard.core.catalogue import Method
     from aboveboard.core.report import Report
     from aboveboard.reproduce import Outcome, Scale
@@ -48,7 +49,7 @@ _OF_ALL_SUITES: Final = frozenset({
 """Options that every suite takes; the others belong to the tabular one."""
 _NEEDS_DATA: Final = (
     "target", "model", "predictions", "sensitive", "train", "reference", "weight", "id", "cluster", "drop", "types",
-    "positive", "prediction_type", "threshold", "reference_group",
+    "positive", "prediction_type", "threshold", "reference_group", "stream",
 )  # fmt: skip
 
 
@@ -384,6 +385,8 @@ _OUT = "Output"
          help=f"For reading it, for each 100,000 rows, or for a request. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
          help=f"What its process may hold. Default: {DEFAULT_MEMORY:g}.")  # fmt: skip
+@_option(_READ, "--stream/--no-stream", default=None,
+         help="Read Parquet part by part. Default: where it would not fit into memory.")  # fmt: skip
 @_option(_ENDPOINT, "--auth-env", metavar="NAME", callback=_not_nothing,
          help="The environment variable that holds its secret.")  # fmt: skip
 @_option(_ENDPOINT, "--auth-header", metavar="NAME", callback=_not_nothing,
@@ -414,7 +417,13 @@ _OUT = "Output"
 @_option(_CHECKS, "--limit", "limits", metavar="CHECK=VALUE", multiple=True, callback=_limit_pairs,
          help="A limit of your own; may be repeated.")  # fmt: skip
 @_option(_CHECKS, "--min-cell", type=int, metavar="N", help="Show nothing about fewer than N people. Default: 10.")
-@_option(_CHECKS, "--jobs", type=int, metavar="N", help="Checks that run at once; -1 for all cores. Default: 1.")
+@_option(
+    _CHECKS,
+    "--jobs",
+    type=int,
+    metavar="N",
+    help="Checks, or parts of streamed data, that run at once; -1 for all cores. Default: 1.",
+)
 @_option(_CHECKS, "--seed", type=int, metavar="N", help="Same seed and data, same report. Default: 0.")
 @_option(_GATE, "--fail-on", type=click.Choice(FAIL_ON), help="The least severity that counts. Default: fail.")
 @_option(_GATE, "--strict/--no-strict", default=None, help="Inconclusive and skipped checks count too.")
@@ -606,6 +615,7 @@ def _example_report(options: Options) -> "Report":
 
 
 def _suite_report(options: Options) -> "Report":
+    from aboveboard.auditing.reading import ReadTable
     from aboveboard.auditing.runner import audit as run_audit
 
     asked: dict[str, Any] = {"suite": options.suite, "columns": options.columns, "settings": options.settings}
@@ -613,43 +623,50 @@ def _suite_report(options: Options) -> "Report":
         _complain(f"No DATA was given, so the bundled example is audited: {find_suite(options.suite).example}.")
         return run_audit(None, **asked, **_common(options))
     table = _read_data(options)
+    assert isinstance(table, ReadTable)
     report = run_audit(None, table.frame, **asked, **_common(options))
     return replace(report, notes=(*table.notes, *report.notes))
 
 
-def _read_data(options: Options, *, train: "ReadTable | None" = None) -> "ReadTable":
+def _read_data(options: Options, *, train: "ReadTable | None" = None) -> "ReadTable | StreamedTable":
     from aboveboard.auditing.frames import missing_column
-    from aboveboard.auditing.reading import read_table
+    from aboveboard.auditing.streaming import StreamedTable, read_or_stream
 
     assert options.data is not None
     types: Mapping[str, Any] = options.types
-    table = read_table(options.data, types=types, like=train)
+    stream = options.stream if options.suite == "tabular" else False  # the other suites need all rows at once
+    table = read_or_stream(options.data, stream=stream, types=types, like=train)
+    columns = list(table.source.kinds if isinstance(table, StreamedTable) else table.frame.columns)
     for name in types:
-        if name not in table.frame.columns:
-            raise missing_column(name, list(table.frame.columns), "[types] table of the config")
+        if name not in columns:
+            raise missing_column(name, columns, "[types] table of the config")
     return table
 
 
 def _data_report(options: Options) -> "Report":
     from aboveboard.auditing.reading import read_table
     from aboveboard.auditing.runner import audit as run_audit
+    from aboveboard.auditing.streaming import StreamedTable
 
     types: Mapping[str, Any] = options.types
     train = None if options.train is None else read_table(options.train, what="the training data", types=types)
     table = _read_data(options, train=train)
     older = None
     if options.reference is not None:
+        alike = table.without_rows() if isinstance(table, StreamedTable) else table
         older = read_table(
-            options.reference, what="the reference data", types=types, like=table, like_what="the audited data"
+            options.reference, what="the reference data", types=types, like=alike, like_what="the audited data"
         )
     more = {
         "training_rows": 0 if train is None else len(train.frame),
         "reference_rows": 0 if older is None else len(older.frame),
     }
-    with contextlib.nullcontext() if options.model is None else _opened(options, table.frame, more) as model:
+    data = table if isinstance(table, StreamedTable) else table.frame
+    known = table.first_rows(options.target) if isinstance(table, StreamedTable) else table.frame
+    with contextlib.nullcontext() if options.model is None else _opened(options, known, more) as model:
         report = run_audit(
             model,
-            table.frame,
+            data,
             options.target,
             predictions=_predictions(options),
             prediction_type=options.prediction_type,

@@ -26,6 +26,7 @@ train = "../train.csv"
 reference = "../old.csv"
 task = "binary"
 positive = 1
+stream = true
 threshold = 0.5
 drop = ["a", "b"]
 weight = "w"
@@ -85,7 +86,7 @@ def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_p
         target="income", predictions=("p",), prediction_type="score",
         sensitive=("sex", "age:25,40,60"), train=tmp_path / ".." / "train.csv",
         reference=tmp_path / ".." / "old.csv", task="binary", positive="1",
-        threshold=0.5, drop=("a", "b"), weight="w", id="who", cluster="family",
+        stream=True, threshold=0.5, drop=("a", "b"), weight="w", id="who", cluster="family",
         reference_group={"sex": "Male", "grade": "3"}, only=("fairness",), skip=("duplicates",), effort="quick",
         fail_on="warn", strict=True, baseline=tmp_path / "old" / "report.json",
         accept=({"id": "a/b", "reason": "We know.", "expires": dt.date(2030, 1, 31)},

@@ -253,7 +253,7 @@ def test_a_column_whose_name_holds_a_colon_can_be_named():
 
 def test_small_missing_and_single_groups_are_noted_without_their_counts():
     table = TABLE.assign(one="x", g=["rare"] + ["a"] * 29 + [None] * 30)
-    notes = " ".join(given(table, sensitive_features=["one", "g", "sex"]).notes)
+    notes = " ".join(given(table, sensitive_features=["one", "g", "sex"]).group_notes())
     assert "one has a single group, x" in notes
     assert "g: too few rows (fewer than 10) to say anything about rare." in notes
     assert "g is missing in 30 rows, which are a group of their own: (missing)." in notes

@@ -67,7 +67,9 @@ class CellMoments:
     @property
     def variance(self) -> Floats:
         """Variance of the weights in each cell (divided by the count, as resampling sees it)."""
-        return np.maximum(self.square / np.maximum(self.count, 1) - self.mean**2, 0.0)
+        square = self.square / np.maximum(self.count, 1)
+        variance = square - self.mean**2
+        return np.where(variance > 1e-13 * square, variance, 0.0)  # less is rounding
 
 
 class ClusterCells:

@@ -153,13 +153,12 @@ class GroupCells:
     def regroup(self, groups: ArrayLike, n_groups: int) -> "GroupCells":
         """Return the cells of coarser groups: old group g becomes part of ``groups[g]``."""
         codes = np.asarray(groups, dtype=np.intp)
-        member = np.zeros((n_groups, len(codes)))
-        member[codes, np.arange(len(codes))] = 1.0
-        sums = {name: np.tensordot(member, getattr(self, name), axes=1) for name in ("count", "weight", "square")}
+        sums = {name: _placed(getattr(self, name), codes, n_groups) for name in ("count", "weight", "square")}
         clusters = self.clusters
         if clusters is not None:
             inner = int(np.prod(self.count.shape[1:]))
-            place = sparse.kron(sparse.csr_matrix(member.T), sparse.identity(inner, format="csr"))
+            member = sparse.csr_matrix((np.ones(len(codes)), (np.arange(len(codes)), codes)), (len(codes), n_groups))
+            place = sparse.kron(member, sparse.identity(inner, format="csr"))
             clusters = ClusterCells((clusters.matrix @ place).tocsr(), clusters.ids)
         return replace(self, **sums, clusters=clusters)
 
@@ -328,6 +327,25 @@ class GroupMeans:
                 added[name] = getattr(self, name) + getattr(other, name)
         return replace(self, **added)
 
+    def regroup(self, groups: ArrayLike, n_groups: int) -> "GroupMeans":
+        """Return the sums of other groups: old group g becomes part of ``groups[g]``."""
+        codes = np.asarray(groups, dtype=np.intp)
+        changed: dict[str, object] = {name: _placed(getattr(self, name), codes, n_groups) for name in _MEAN_SUMS}
+        for name in ("cluster_weight", "cluster_value"):
+            own = getattr(self, name)
+            if own is not None:
+                place = sparse.csr_matrix((np.ones(len(codes)), (np.arange(len(codes)), codes)), (len(codes), n_groups))
+                changed[name] = ClusterCells((own.matrix @ place).tocsr(), own.ids)
+        return replace(self, **changed)  # type: ignore[arg-type]
+
+    def scaled(self, factor: float) -> "GroupMeans":
+        """Return the sums of the values times `factor` > 0."""
+        powers = {"edges": 1, "value": 1, "value_square": 2, "square_value": 1, "square_value_square": 2}
+        changed: dict[str, object] = {name: getattr(self, name) * factor**power for name, power in powers.items()}
+        if self.cluster_value is not None:
+            changed["cluster_value"] = ClusterCells(self.cluster_value.matrix * factor, self.cluster_value.ids)
+        return replace(self, **changed)  # type: ignore[arg-type]
+
     @property
     def rows(self) -> Floats:
         """Number of rows per group."""
@@ -337,6 +355,13 @@ class GroupMeans:
     def mean(self) -> Floats:
         """Weighted mean per group; NaN where there is no row."""
         return ratio(self.value.sum(axis=1), self.weight.sum(axis=1))
+
+
+def _placed(sums: Floats, groups: NDArray[np.intp], n_groups: int) -> Floats:
+    """Add the rows of `sums` (one per old group) up by new group."""
+    placed = np.zeros((n_groups, *sums.shape[1:]))
+    np.add.at(placed, groups, sums)
+    return placed
 
 
 _MEAN_SUMS: Final = ("count", "weight", "square", "value", "value_square", "square_value", "square_value_square")

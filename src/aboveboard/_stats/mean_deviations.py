@@ -315,7 +315,8 @@ def _resampled_rows(
     n = np.maximum(means.count, 1.0)
     bin_mean = means.value / np.maximum(means.weight, np.finfo(float).tiny)
     within = means.square_value_square - 2 * bin_mean * means.square_value + bin_mean**2 * means.square
-    deviation = np.sqrt(np.maximum(within, 0.0) / n)
+    within = np.where(within > 1e-12 * means.square_value_square, within, 0.0)  # less is rounding
+    deviation = np.sqrt(within / n)
     moments = CellMoments(means.count.ravel(), means.weight.ravel(), means.square.ravel())
     for counts, weights in resampled_weights(moments, n_replicates, rng):
         k, w = counts.reshape(-1, *shape), weights.reshape(-1, *shape)

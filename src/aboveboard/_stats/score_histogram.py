@@ -28,7 +28,7 @@ from scipy.special import expit
 
 from aboveboard._stats.bootstrap import CellMoments, ClusterCells, resampled_weights
 
-__all__ = ["STATISTICS", "Reliability", "ScoreHistogram", "score_grid"]
+__all__ = ["STATISTICS", "Reliability", "ScoreHistogram", "score_edges", "score_grid"]
 
 Floats = NDArray[np.float64]
 
@@ -55,6 +55,21 @@ def score_grid(bins: int = 2000) -> Floats:
     even = np.linspace(0.0, 1.0, bins // 2 + 1)[1:]
     odds = expit(np.linspace(-18.0, 18.0, bins // 2))
     return _with_calibration_edges(np.concatenate([[0.0], even, odds]))
+
+
+def score_edges(score: ArrayLike, bins: int = 1000) -> Floats:
+    """Return upper edges that suit the scores of a sample, for histograms of scores like them.
+
+    Each distinct score has its own bin where there are no more than `bins`. Else bins hold equal numbers of the sample,
+    and end at multiples of 1/10, 1/15 and 1/20 and at 500 places evenly spaced in log odds besides, so that no bin is
+    wide in log odds either.
+    """
+    s = np.asarray(score, dtype=np.float64)
+    edges = _edges(s, bins)
+    if len(edges) <= bins:
+        return edges
+    odds = expit(np.linspace(-14.0, 14.0, 500))
+    return np.unique(np.concatenate([edges, odds[(odds > s.min()) & (odds < s.max())]]))
 
 
 @dataclass(frozen=True)

@@ -173,6 +173,8 @@ class Options:
     types : dict of str to {"number", "category", "text", "boolean", "datetime"}
     accept : tuple of dict
         Findings that somebody accepted: id, reason, expires.
+    stream : bool, optional
+        Read Parquet files part by part; default: where they would not fit into memory.
     fail_on : {"note", "warn", "fail"}
     strict : bool
         Inconclusive and skipped checks count against the exit status.
@@ -207,6 +209,7 @@ class Options:
     ca_file: Path | None = field(default=None, metadata=_read_by(_path))
     sensitive: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     train: Path | None = field(default=None, metadata=_read_by(_path))
+    stream: bool | None = field(default=None, metadata=_read_by(_flag))
     reference: Path | None = field(default=None, metadata=_read_by(_path))
     task: Literal["auto", "binary", "multiclass", "regression"] = field(
         default="auto", metadata=_read_by(_one_of(*TASKS))

@@ -226,13 +226,13 @@ def area_under_curve(score: NDArray[Any], codes: NDArray[Any], rows: Rows, class
         return Area(float("nan"), float("nan"), None)
     value = float(np.mean(values))
     error = rows.error(influence / len(values))
-    return Area(value, error, area_interval(value, error, rarest, rows))
+    return Area(value, error, area_interval(value, error, rarest, rows.quantile_of_normal()))
 
 
-def area_interval(value: float, error: float, rarest: float, rows: Rows) -> Interval | None:
-    """Return the interval of an area from its standard error; `rarest` is the number of rows of the rarest class."""
+def area_interval(value: float, error: float, rarest: float, z: float) -> Interval | None:
+    """Return the interval of an area from its error and a critical value; `rarest` is the size of the rarest class."""
     if 1e-9 < value < 1 - 1e-9 and np.isfinite(error) and error > 1e-12:
-        half = rows.quantile_of_normal() * error / (value * (1 - value))
+        half = z * error / (value * (1 - value))
         odds = np.log(value / (1 - value))
         low, high = 1 / (1 + np.exp(-(odds - half))), 1 / (1 + np.exp(-(odds + half)))
         return Interval(float(low), float(high), method="DeLong, log odds")

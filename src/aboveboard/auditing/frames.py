@@ -17,14 +17,19 @@ import pyarrow as pa
 from aboveboard.core.errors import InputError
 
 __all__ = [
+    "MAX_NUMERIC_GROUPS",
     "MISSING",
     "ColumnKind",
     "column_kind",
+    "cut_representatives",
     "group_codes",
     "missing_column",
     "numbers",
     "plain_label",
     "quartile_edges",
+    "quartile_note",
+    "recoded_groups",
+    "rounded_quartiles",
     "to_frame",
     "to_series",
 ]
@@ -35,7 +40,9 @@ MISSING: Final = "(missing)"
 """The group of the rows whose sensitive value is missing."""
 
 MAX_GROUPS: Final = 100
-_MAX_NUMERIC_GROUPS: Final = 12
+MAX_NUMERIC_GROUPS: Final = 12
+"""Numbers with more distinct values are cut into groups."""
+
 _LARGEST_EXACT: Final = 2.0**53
 
 
@@ -271,7 +278,7 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
     if edges is None:
         edges = quartile_edges(series)
         if edges is not None:
-            note = f"{name} has {series.nunique():,} distinct numbers and was cut at its quartiles: {_listed(edges)}."
+            note = quartile_note(name, f"{series.nunique():,}", edges)
     if edges is not None:
         return _cut(series, edges), note
     codes, uniques = pd.factorize(series, use_na_sentinel=True)
@@ -290,13 +297,57 @@ def group_codes(series: "pd.Series[Any]", *, edges: Sequence[float] | None = Non
     return _categorical(recoded, distinct, series), note
 
 
+def rounded_quartiles(quartiles: Sequence[float] | np.ndarray[Any, Any]) -> list[float]:
+    """Return cut points near the quartiles, of four digits."""
+    return sorted({float(f"{quartile:.4g}") for quartile in quartiles})
+
+
+def quartile_note(name: str, distinct: str, edges: Sequence[float]) -> str:
+    """Say that a column was cut at its quartiles."""
+    return f"{name} has {distinct} distinct numbers and was cut at its quartiles: {_listed(edges)}."
+
+
+def cut_representatives(edges: Sequence[float]) -> list[float]:
+    """Return a number of each group that cut points make, in their order."""
+    return [float(np.nextafter(edges[0], -np.inf)), *(float(edge) for edge in edges)]
+
+
+def recoded_groups(series: "pd.Series[Any]", categories: pd.Index, edges: Sequence[float] | None) -> "pd.Series[Any]":
+    """Return part of a sensitive column as a categorical of groups that `group_codes` found in the whole.
+
+    Parameters
+    ----------
+    series : Series
+    categories : Index
+        The names of the groups. Missing values go to the last, as `group_codes` has it.
+    edges : sequence of float, optional
+        The cut points that it used.
+    """
+    names = [str(name) for name in categories]
+    if edges:
+        own = _cut(series, edges)
+        codes, labels = own.cat.codes.to_numpy(), [str(name) for name in own.cat.categories]
+        is_missing = np.array([label.startswith(MISSING) for label in labels], dtype=bool)
+    else:
+        codes, uniques = pd.factorize(series, use_na_sentinel=True)
+        labels = [plain_label(value) for value in uniques]
+        is_missing = np.array([value != value for value in uniques], dtype=bool)
+    place = {name: i for i, name in enumerate(names)}
+    last = len(names) - 1
+    table = [last if missing else place[label] for label, missing in zip(labels, is_missing, strict=True)]
+    return pd.Series(
+        pd.Categorical.from_codes(np.array([*table, last], dtype=np.int64)[codes], categories=categories),
+        index=series.index,
+        name=series.name,
+    )
+
+
 def quartile_edges(series: "pd.Series[Any]") -> list[float] | None:
     """Return where `group_codes` cuts a column unasked: at the quartiles, where it holds more than 12 numbers."""
-    if column_kind(series) != "number" or series.nunique() <= _MAX_NUMERIC_GROUPS:
+    if column_kind(series) != "number" or series.nunique() <= MAX_NUMERIC_GROUPS:
         return None
     values = numbers(series)
-    quartiles = np.quantile(values[np.isfinite(values)], [0.25, 0.5, 0.75])
-    return sorted({float(f"{quartile:.4g}") for quartile in quartiles})
+    return rounded_quartiles(np.quantile(values[np.isfinite(values)], [0.25, 0.5, 0.75]))
 
 
 def _cut(series: "pd.Series[Any]", edges: Sequence[float]) -> "pd.Series[Any]":

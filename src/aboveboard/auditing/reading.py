@@ -12,7 +12,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,9 +25,10 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from aboveboard.auditing.frames import ColumnKind, column_kind, plain_label
+from aboveboard.auditing.parquet import ParquetSource, first_line
 from aboveboard.core.errors import InputError
 
-__all__ = ["MISSING_TEXTS", "SUFFIXES", "ReadTable", "read_table"]
+__all__ = ["MISSING_TEXTS", "SUFFIXES", "ReadTable", "read_source", "read_table", "with_types"]
 
 SUFFIXES: Final = (".csv", ".csv.gz", ".tsv", ".txt", ".parquet", ".pq", ".feather", ".arrow")
 """Endings of the files that can be read, in any case."""
@@ -130,6 +131,42 @@ def read_table(
     return columns.convert(frame)
 
 
+def read_source(
+    source: ParquetSource,
+    *,
+    what: str = "the data",
+    types: Mapping[str, ColumnKind] | None = None,
+    like: ReadTable | None = None,
+) -> ReadTable:
+    """Read all rows of Parquet files into memory; parameters and errors as `read_table`."""
+    table = source.table()
+    try:
+        frame = table.to_pandas(ignore_metadata=True)
+    except (pa.ArrowException, ValueError, TypeError, KeyError, NotImplementedError, OverflowError) as error:
+        raise InputError(f"{what}: the columns cannot be read ({first_line(error)})") from error
+    read = with_types(frame, what=what, types=types, like=like)
+    return replace(read, notes=(*source.notes, *read.notes))
+
+
+def with_types(
+    frame: pd.DataFrame,
+    *,
+    what: str = "the data",
+    types: Mapping[str, ColumnKind] | None = None,
+    like: ReadTable | None = None,
+    like_what: str = "the training data",
+) -> ReadTable:
+    """Give the columns of a table the types that the user, or the training data, ask for; parameters as `read_table`.
+
+    Raises
+    ------
+    InputError
+        When a column does not hold what it should.
+    """
+    notes: list[str] = []
+    return _Converter(what, types or {}, like, "", notes, like_what).convert(frame)
+
+
 # --- the file ---------------------------------------------------------------------------------------------------------
 
 
@@ -140,7 +177,7 @@ def _suffix(path: Path, what: str) -> str:
             raise InputError(f"{what}: {shown} is a folder", expected=f"a file ({', '.join(SUFFIXES)})")
         exists = path.exists()
     except (OSError, RuntimeError, ValueError) as error:
-        raise InputError(f"{what}: {shown} cannot be opened ({_why(error)})", expected="a file") from error
+        raise InputError(f"{what}: {shown} cannot be opened ({first_line(error)})", expected="a file") from error
     if not exists:
         if path.is_symlink():
             raise InputError(f"{what}: {shown} is a link that leads nowhere", expected="a file")
@@ -175,15 +212,10 @@ def _bytes(path: Path, suffix: str, what: str) -> bytes:
         if suffix == ".csv.gz" or content[:2] == b"\x1f\x8b":
             content = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
-        raise InputError(f"{what}: {path.name!r} cannot be read ({_why(error)})") from error
+        raise InputError(f"{what}: {path.name!r} cannot be read ({first_line(error)})") from error
     if not content.strip(b" \t\r\n\xef\xbb\xbf"):
         raise InputError(f"{what}: the file is empty", expected="a header and two rows or more")
     return content
-
-
-def _why(error: BaseException) -> str:
-    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return (text.strip().splitlines() or [type(error).__name__])[0][:200]
 
 
 def _binary(path: Path, suffix: str, what: str, notes: list[str]) -> pd.DataFrame:
@@ -208,7 +240,7 @@ def _binary(path: Path, suffix: str, what: str, notes: list[str]) -> pd.DataFram
         ) from error
     except (pa.ArrowException, OSError, ValueError, KeyError, NotImplementedError) as error:
         raise InputError(
-            f"{what}: {path.name!r} cannot be read as {kind} ({_why(error)})",
+            f"{what}: {path.name!r} cannot be read as {kind} ({first_line(error)})",
             expected=f"a whole file in {kind} format",
             remedy="It may be cut short, or be another format than its ending says: write it again",
         ) from error
@@ -218,7 +250,7 @@ def _binary(path: Path, suffix: str, what: str, notes: list[str]) -> pd.DataFram
     try:
         frame = table.to_pandas()
     except (pa.ArrowException, ValueError, TypeError, KeyError, NotImplementedError, OverflowError) as error:
-        raise InputError(f"{what}: the columns cannot be read ({_why(error)})") from error
+        raise InputError(f"{what}: the columns cannot be read ({first_line(error)})") from error
     if not isinstance(frame.index, pd.RangeIndex) or frame.index.name is not None:
         kept = [str(name) for name in frame.index.names if name is not None and name not in frame.columns]
         frame = frame.reset_index()[[*kept, *frame.columns]]
@@ -355,7 +387,7 @@ def _csv(content: bytes, what: str) -> tuple[pa.Table, str]:
         )
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _faulty_row(content, delimiter, len(names), what) or InputError(
-            f"{what}: the rows cannot be split ({_why(error)})", expected="CSV text"
+            f"{what}: the rows cannot be split ({first_line(error)})", expected="CSV text"
         ) from error
     _refuse_unclosed(content, delimiter, len(names), what)
     if any((pc.max(pc.binary_length(column)).as_py() or 0) > _LARGEST_FIELD for column in table.columns):

@@ -10,6 +10,8 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from aboveboard._stats.blocks import scrambled
+from aboveboard.auditing.columns import value_hashes
 from aboveboard.auditing.frames import column_kind, group_codes, numbers, plain_label, to_frame, to_series
 from aboveboard.auditing.model import Answers, FittedModel, class_codes
 from aboveboard.core.errors import InputError, ModelError, QueriesSpent
@@ -165,22 +167,20 @@ def lined_up(
     Returns
     -------
     codes : ndarray or None
-        Of the audited rows, numbered in order of appearance.
+        Of the audited rows, as hashes of their names.
     reference : ReferenceData or None
     """
-    own = None if cluster is None else pd.factorize(cluster)[0]
-    if own is None or reference is None:
-        return own, reference
-    assert cluster is not None
+    if cluster is None or reference is None:
+        return (None if cluster is None else value_hashes(cluster)), reference
     if reference.cluster is None:  # each row by itself, under numbers that nobody else has
-        return own, replace(reference, cluster=np.arange(len(reference)) + int(own.max()) + 1)
+        alone = scrambled(np.arange(len(reference), dtype=np.uint64) + np.uint64(2**63))
+        return value_hashes(cluster), replace(reference, cluster=alone)
     older = pd.Series(reference.cluster)
     if "category" in (cluster.dtype, older.dtype) or (column_kind(cluster) == "number") != (
         column_kind(older) == "number"
     ):
         cluster, older = (part.astype(object).map(plain_label) for part in (cluster, older))
-    codes = pd.factorize(pd.concat([cluster, older], ignore_index=True))[0]
-    return codes[: len(cluster)], replace(reference, cluster=codes[len(cluster) :])
+    return value_hashes(cluster), replace(reference, cluster=value_hashes(older))
 
 
 def _parts(given: Any) -> tuple[pd.DataFrame, Any, Any]:

@@ -9,11 +9,15 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
+from functools import partial
 from importlib import metadata
 from typing import Any, Final, Literal
 
 import aboveboard
-from aboveboard.auditing.subject import PredictionType, Task, make_subject
+from aboveboard.auditing.model import source_of
+from aboveboard.auditing.parquet import is_source
+from aboveboard.auditing.streaming import StreamedSubject, StreamedTable, read_or_stream, stream_subject
+from aboveboard.auditing.subject import PredictionType, Subject, Task, make_subject
 from aboveboard.auditing.suite_subject import Audited
 from aboveboard.auditing.suites import EFFORTS, CheckSpec, Effort, select
 from aboveboard.core.errors import InputError, ModelError
@@ -58,6 +62,7 @@ def audit(
     n_jobs: int | None = None,
     random_state: int = 0,
     show_progress: bool | None = None,
+    stream: bool | None = None,
 ) -> Report:
     """Audit a model, or predictions that it made, on data with known answers.
 
@@ -65,8 +70,10 @@ def audit(
     ----------
     model : fitted estimator, callable or None
         A callable takes a data frame and returns probabilities (numbers for regression). None: give `predictions`.
-    X : data frame or array of shape (n, d)
+    X : data frame or array of shape (n, d), path, or pyarrow.dataset.Dataset
         pandas, Polars, PyArrow or NumPy. The model gets the columns it was fitted on, else all but those named below.
+        Or the path of a file, of a folder of Parquet files, or a data set of PyArrow made of such files: then every
+        other argument names a column.
     y : str or one value per row
         The target: the name of a column of `X`, or the values.
     suite : str
@@ -111,11 +118,15 @@ def audit(
     min_cell : int
         No figure is shown that describes fewer people than this.
     n_jobs : int, optional
-        As in joblib: how many checks run at once.
+        As in joblib: how many checks run at once, and how many processes read data that are streamed (under
+        ``joblib.parallel_config(backend="dask")``, other machines).
     random_state : int
         Same seed and inputs, same report.
     show_progress : bool, optional
         Default: only on a terminal.
+    stream : bool, optional
+        Read Parquet files part by part and never hold all rows. Default: where they would not fit into the memory that
+        is left.
 
     Returns
     -------
@@ -172,6 +183,7 @@ def audit(
             ids=ids,
             drop=drop or None,
             reference_group=reference_group,
+            stream=stream,
         )
         return audit_suite(
             suite,
@@ -194,9 +206,20 @@ def audit(
             remedy="Name it (suite=..., --suite), or see: aboveboard audit --list-checks",
         )
     begun = datetime.now(UTC)
-    subject = make_subject(
+    table, read_notes = _table(X, stream)
+    read: Callable[..., Subject] = make_subject
+    if isinstance(table, StreamedTable):
+        source = source_of(model)
+        if source is not None and source.format == "endpoint":
+            raise InputError(
+                "the data are streamed and the model is an endpoint, which would be asked about every row",
+                expected="predictions in the table, or a model that runs here",
+                remedy="Ask it about a random sample of the rows",
+            )
+        read = partial(stream_subject, show_progress=show_progress)
+    subject = read(
         model,
-        X,
+        table,
         y,
         sensitive_features=sensitive_features,
         train=train,
@@ -216,7 +239,7 @@ def audit(
         n_jobs=n_jobs,
     )
     return run_checks(
-        subject,
+        replace(subject, notes=(*read_notes, *subject.notes)),
         checks,
         effort=effort,
         random_state=random_state,
@@ -224,6 +247,21 @@ def audit(
         begun=begun,
         show_progress=show_progress,
     )
+
+
+def _table(X: Any, stream: bool | None) -> tuple[Any, tuple[str, ...]]:
+    """Return what to audit, a table or files that are to be streamed, and notes on how it was read."""
+    if isinstance(X, StreamedTable):
+        return X, ()
+    if is_source(X):
+        read = read_or_stream(X, stream=stream)
+        return (read if isinstance(read, StreamedTable) else read.frame), read.notes
+    if stream:
+        raise InputError(
+            f"stream is set and X is a {type(X).__name__}",
+            expected="the path of a Parquet file or of a folder of them, or a data set of PyArrow",
+        )
+    return X, ()
 
 
 def run_checks(
@@ -238,6 +276,8 @@ def run_checks(
 ) -> Report:
     """Run `checks` over `subject`; an interrupt keeps what has been found and marks the report incomplete."""
     begun = begun or datetime.now(UTC)
+    if isinstance(subject, StreamedSubject):
+        subject = _gathered(subject, checks, effort, random_state)
     ended: dict[str, _Result] = {}
     complete = True
     with progress(len(checks), enabled=show_progress) as bar:
@@ -261,7 +301,7 @@ def run_checks(
         not_run=tuple(f for f in findings if f.status not in ("ran", "inconclusive")),
         limits=tuple(limit.to_dict() for name, limit in subject.limits.items() if name.partition(".")[0] in used),
         accepted=tuple(entry | {"found": any(f.id == entry["id"] for f in findings)} for entry in accepted),
-        notes=(*subject.notes, *(note for result in results for note in result.notes)),
+        notes=(*subject.notes, *_group_notes(subject), *(note for result in results for note in result.notes)),
         environment=_environment(),
         seed=random_state,
         timing={
@@ -272,6 +312,27 @@ def run_checks(
         },
         complete=complete,
     )
+
+
+def _group_notes(subject: Audited) -> list[str]:
+    return subject.group_notes() if isinstance(subject, Subject) else []
+
+
+def _gathered(
+    subject: StreamedSubject, checks: Sequence[CheckSpec], effort: Effort, random_state: int
+) -> StreamedSubject:
+    """Go through the rows once for all checks that apply."""
+    layouts, samples, features = {}, {}, set()
+    for spec in checks:
+        if subject.lacking(spec) or spec.streams == "no":
+            continue
+        if spec.streams == "sums":
+            layouts[spec.name] = _module(spec).layout(subject)
+            features |= {spec.name} if spec.looks_at_features else set()
+        else:
+            looks = spec.looks_at_features or subject.model is not None
+            samples[spec.name] = (spec.sampled_rows(effort), _seed(random_state, spec.name), looks)
+    return subject.gather(layouts, samples, frozenset(features))
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,17 +373,24 @@ def _run_one(subject: Audited, spec: CheckSpec, effort: Effort, random_state: in
     lacking = subject.lacking(spec)
     if lacking:
         return _Result(spec.name, [_silent(spec, "not_applicable", lacking)], (), 0.0)
+    streamed = isinstance(subject, StreamedSubject)
+    if streamed and spec.streams == "no":
+        reason = "The data were streamed, and this check has to see all rows at once."
+        return _Result(spec.name, [_silent(spec, "skipped", reason)], (), 0.0)
     start = time.monotonic()
     seed = _seed(random_state, spec.name)
-    cap = spec.rows(effort)
+    cap = spec.sampled_rows(effort) if streamed and spec.streams == "sample" else spec.rows(effort)
     notes: tuple[str, ...] = ()
-    if cap is not None:
+    sums = subject.sums(spec.name) if isinstance(subject, StreamedSubject) and spec.streams == "sums" else None
+    if sums is None and cap is not None:
         drawn = [f"{cap:,} of {size:,} {what}" for what, size in subject.sizes(spec).items() if cap < size]
         if drawn:
             notes = (f"{spec.title}: {' and '.join(drawn)}, drawn at random (effort {effort}).",)
+        if drawn or streamed:
             subject = subject.sample(cap, seed)
     try:
-        check: Callable[..., list[Finding]] = importlib.import_module(f"aboveboard.auditing.checks.{spec.name}").check
+        module = _module(spec)
+        check: Callable[..., list[Finding]] = module.check if sums is None else partial(module.judge, sums=sums)
         findings = check(subject, random_state=seed, effort=effort)
         _refuse_malformed(findings, spec)
     except (KeyboardInterrupt, ModelError):
@@ -334,6 +402,10 @@ def _run_one(subject: Audited, spec: CheckSpec, effort: Effort, random_state: in
         first = (str(error).strip().splitlines() or [""])[0][:300]
         findings = [_silent(spec, "error", f"The check raised {type(error).__name__}: {first}")]
     return _Result(spec.name, findings, notes, time.monotonic() - start)
+
+
+def _module(spec: CheckSpec) -> Any:
+    return importlib.import_module(f"aboveboard.auditing.checks.{spec.name}")
 
 
 def _refuse_malformed(findings: list[Finding], spec: CheckSpec) -> None:

@@ -4,6 +4,7 @@ Everything a check may look at is here, as arrays with codes; nothing that a use
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -12,6 +13,8 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from aboveboard.auditing.columns import value_hashes
+from aboveboard.auditing.estimates import count_text
 from aboveboard.auditing.frames import (
     MISSING,
     column_kind,
@@ -20,6 +23,7 @@ from aboveboard.auditing.frames import (
     numbers,
     plain_label,
     quartile_edges,
+    recoded_groups,
     to_frame,
     to_series,
 )
@@ -27,9 +31,20 @@ from aboveboard.auditing.limits import Limits
 from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels, source_of
 from aboveboard.auditing.reference_data import ReferenceData, Roles, lined_up, read_reference
 from aboveboard.auditing.suites import CheckSpec
+from aboveboard.auditing.summaries import SAMPLE, Units, drawn_positions, sample_positions
 from aboveboard.core.errors import InputError
 
-__all__ = ["Subject", "Training", "make_subject", "refuse_cell_and_jobs"]
+__all__ = [
+    "OutsideError",
+    "PredictionType",
+    "Subject",
+    "Task",
+    "Training",
+    "make_subject",
+    "named_columns",
+    "part_subject",
+    "refuse_cell_and_jobs",
+]
 
 Task = Literal["binary", "multiclass", "regression"]
 PredictionType = Literal["score", "label"]
@@ -47,6 +62,10 @@ _LACKING: Final = {
     "reference predictions": "The reference data have no predictions.",
     "reference labels": "The reference data have no labels.",
 }
+
+
+class OutsideError(InputError):
+    """Scores lie outside [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +99,8 @@ class Subject:
     weight : ndarray of shape (n,) or None
         Not negative, not all zero.
     cluster : ndarray of shape (n,) or None
-        Whole numbers; rows of one number belong together, and intervals resample clusters.
+        Whole numbers; rows of one number belong together, and intervals resample clusters. A hash of the cluster's
+        name, so that a cluster has the same number in every part of the data.
     ids : Series or None
         Record ids; never shown.
     model : FittedModel or None
@@ -97,6 +117,8 @@ class Subject:
     n_jobs : int or None
     notes : tuple of str
         What the reader should know about how the data were read.
+    offset : int
+        Position of the first row, where the subject is a part of a larger one.
     """
 
     X: pd.DataFrame
@@ -119,6 +141,7 @@ class Subject:
     min_cell: int = 10
     n_jobs: int | None = None
     notes: tuple[str, ...] = ()
+    offset: int = 0
 
     def __len__(self) -> int:
         return len(self.y)
@@ -143,6 +166,41 @@ class Subject:
         """What each feature column holds: number, boolean, category, datetime or text."""
         return {str(name): column_kind(self.X[name]) for name in self.X.columns}
 
+    @cached_property
+    def row_sample(self) -> "Subject":
+        """At most 200,000 rows, drawn at random whatever the seed; all of them where there are no more."""
+        return self.take(sample_positions(len(self))) if len(self) > SAMPLE else self
+
+    @cached_property
+    def units(self) -> Units:
+        """What was drawn from the population: rows, or clusters of rows."""
+        return Units.of(len(self), self.cluster)
+
+    @cached_property
+    def group_rows(self) -> dict[str, np.ndarray]:
+        """How many rows each group of each sensitive column has."""
+        return {
+            str(name): np.bincount(self.sensitive[name].cat.codes, minlength=len(self.sensitive[name].cat.categories))
+            for name in self.sensitive.columns
+        }
+
+    def group_notes(self) -> list[str]:
+        """Say what the reader should know about the groups; counts below `min_cell` are not told."""
+        notes = []
+        for name, rows in self.group_rows.items():
+            counts = {str(g): int(n) for g, n in zip(self.sensitive[name].cat.categories, rows, strict=True) if n}
+            missing = [group for group in counts if group.startswith(MISSING)]
+            if missing:
+                shown = count_text(counts[missing[-1]], self.min_cell)
+                notes.append(f"{name} is missing in {shown}, which are a group of their own: {missing[-1]}.")
+            small = [group for group, count in counts.items() if count < self.min_cell]
+            if small:
+                shown = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
+                notes.append(f"{name}: too few rows (fewer than {self.min_cell}) to say anything about {shown}.")
+            if len(counts) == 1:
+                notes.append(f"{name} has a single group, {next(iter(counts))}, so nothing can be compared by it.")
+        return notes
+
     def take(self, rows: np.ndarray) -> "Subject":
         """Return the subject with only `rows` (positions)."""
         picked: dict[str, Any] = {
@@ -152,6 +210,14 @@ class Subject:
         frames = {name: getattr(self, name).iloc[rows] for name in ("X", "sensitive")}
         return replace(self, ids=None if self.ids is None else self.ids.iloc[rows], **picked, **frames)
 
+    def without_features(self) -> "Subject":
+        """Return the subject with no feature column."""
+        return replace(self, X=self.X.iloc[:, :0])
+
+    def unmodelled(self) -> "Subject":
+        """Return the subject without the model and the other tables, which are not its rows."""
+        return replace(self, model=None, train=None, reference=None)
+
     def sample(self, n: int, random_state: int) -> "Subject":
         """Return `n` rows drawn without replacement, in their old order; all of them where there are no more.
 
@@ -160,8 +226,7 @@ class Subject:
         reference = None if self.reference is None else self.reference.sample(n, random_state)
         if n >= len(self):
             return self if reference is self.reference else replace(self, reference=reference)
-        rows = np.random.default_rng(random_state).choice(len(self), size=n, replace=False)
-        return replace(self.take(np.sort(rows)), reference=reference)
+        return replace(self.take(drawn_positions(len(self), n, random_state)), reference=reference)
 
     def sizes(self, spec: CheckSpec) -> dict[str, int]:
         """Return how many rows a row cap of this check applies to, by what they are."""
@@ -305,7 +370,6 @@ def make_subject(
         prediction, score = answers.prediction, answers.score
         if threshold is not None and score is None:
             raise InputError("a threshold was given and the model gives no probabilities")
-    _note_small_groups(sensitive, min_cell, notes)
     older = None
     if reference is not None:
         roles = Roles(
@@ -349,6 +413,89 @@ def make_subject(
         min_cell=min_cell,
         n_jobs=n_jobs,
         notes=tuple(notes),
+    )
+
+
+def named_columns(given: Any, columns: Sequence[str]) -> dict[str, list[float] | None]:
+    """Return the sensitive columns that `given` names, as `make_subject` reads it, with their cut points.
+
+    Raises
+    ------
+    InputError
+        When it does not name columns, or some that are not among `columns`.
+    """
+    if given is None:
+        return {}
+    table = _Columns(pd.DataFrame(columns=list(columns)), [])
+    if isinstance(given, Mapping):
+        pairs = [_with_edges(str(name), edges, table) for name, edges in given.items()]
+    else:
+        names = [given] if isinstance(given, str) else given
+        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
+            raise InputError(
+                f"the sensitive features are a {type(given).__name__}, and the data are in files",
+                expected="names of their columns, such as ['sex', 'age:25,40,60']",
+            )
+        pairs = [_named(name, table) for name in names]
+    repeated = [name for name, count in Counter(str(series.name) for series, _ in pairs).items() if count > 1]
+    if repeated:
+        raise InputError(f"the sensitive column {repeated[0]!r} was named twice")
+    return {str(series.name): edges for series, edges in pairs}
+
+
+def part_subject(
+    whole: Subject,
+    frame: pd.DataFrame,
+    *,
+    offset: int,
+    predictions: str | Sequence[str] | None,
+    edges: Mapping[str, Sequence[float] | None],
+    weight: str | None,
+    cluster: str | None,
+) -> Subject:
+    """Return the subject of some rows of a larger table, with everything that was decided about the whole.
+
+    Parameters
+    ----------
+    whole : Subject
+        Its rows are not looked at.
+    frame : DataFrame
+        With the columns named, and those of the features that are wanted.
+    offset : int
+        Position of the first row in the whole.
+    predictions, weight, cluster : str, or list of str
+        Names of columns; predictions are None where the model is asked.
+    edges : mapping
+        The cut points of the sensitive columns; None where there are none.
+    """
+    target = frame[whole.target]
+    if whole.task == "regression":
+        y = _numbers(target, f"the target {whole.target!r}")
+    else:
+        y = class_codes(target, whole.classes)
+    features = frame.loc[:, [name for name in whole.X.columns if name in frame.columns]]
+    if predictions is None:
+        assert whole.model is not None
+        answers = whole.model.answer(features)
+        prediction, score = answers.prediction, answers.score
+    else:
+        given = frame[predictions] if isinstance(predictions, str) else frame.loc[:, list(predictions)]
+        kind = None if whole.task == "regression" else "label" if whole.score is None else "score"
+        prediction, score, _ = _given(given, kind, whole.task, whole.classes, whole.threshold, [])
+    sensitive = {
+        name: recoded_groups(frame[name], whole.sensitive[name].cat.categories, cuts) for name, cuts in edges.items()
+    }
+    return replace(
+        whole,
+        X=features,
+        y=y,
+        prediction=prediction,
+        score=score,
+        sensitive=pd.DataFrame(sensitive, index=frame.index),
+        weight=None if weight is None else _numbers(frame[weight], "the weights"),
+        cluster=None if cluster is None else value_hashes(frame[cluster]),
+        ids=None,
+        offset=offset,
     )
 
 
@@ -506,23 +653,6 @@ def _with_edges(name: str, edges: Any, table: _Columns) -> tuple["pd.Series[Any]
             return column, None
         raise InputError(f"the cut points of {name!r} are {edges!r}", expected="a list of numbers, or None")
     return column, [float(edge) for edge in edges]
-
-
-def _note_small_groups(sensitive: pd.DataFrame, min_cell: int, notes: list[str]) -> None:
-    """Say what the reader should know about the groups; counts below `min_cell` are not told."""
-    for name in sensitive.columns:
-        counts = sensitive[name].value_counts(sort=False)
-        missing = [str(group) for group in counts.index if str(group).startswith(MISSING)]
-        if missing:
-            count = int(counts[missing[-1]])
-            shown = f"{count:,} rows" if count >= min_cell else f"fewer than {min_cell} rows"
-            notes.append(f"{name} is missing in {shown}, which are a group of their own: {missing[-1]}.")
-        small = [str(group) for group in counts.index if counts[group] < min_cell]
-        if small:
-            shown = ", ".join(small[:5]) + (f" and {len(small) - 5} more" if len(small) > 5 else "")
-            notes.append(f"{name}: too few rows (fewer than {min_cell}) to say anything about {shown}.")
-        if len(counts) == 1:
-            notes.append(f"{name} has a single group, {counts.index[0]}, so nothing can be compared by it.")
 
 
 def _named(name: str, table: _Columns) -> tuple["pd.Series[Any]", list[float] | None]:
@@ -863,7 +993,7 @@ def _guessed_type(predicted: "pd.Series[Any]", classes: tuple[Any, ...], task: T
 def _unit_interval(values: np.ndarray) -> np.ndarray:
     outside = (values < 0) | (values > 1)
     if outside.any():
-        raise InputError(
+        raise OutsideError(
             f"{int(outside.sum()):,} scores lie outside [0, 1] (from {values.min():.4g} to {values.max():.4g})",
             expected="probabilities",
             remedy="Turn log-odds into probabilities first, or give labels",

@@ -22,6 +22,7 @@ __all__ = [
     "Need",
     "Role",
     "Setting",
+    "Streams",
     "Suite",
     "Task",
     "all_checks",
@@ -35,6 +36,7 @@ Cost = Literal["light", "medium", "heavy"]
 Need = str
 """What a check needs. In the tabular suite: sensitive, score, model, train, reference, reference predictions, reference
 labels; in the others: the role of a column."""
+Streams = Literal["sums", "sample", "no"]
 
 EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
@@ -49,6 +51,8 @@ AREAS: Final[dict[str, str]] = {
     "ranking": "Rankings",
 }
 """Areas of the report, with the title of each section, in order."""
+
+_STREAMED_ROWS: Final = 200_000
 
 _ALL: Final[frozenset[Task]] = frozenset({"binary", "multiclass", "regression"})
 
@@ -70,6 +74,11 @@ class CheckSpec:
         Of the tabular suite; the others have none.
     needs : frozenset of str
         What must be given for the check to apply, see `Need`.
+    streams : {"sums", "sample", "no"}
+        How it looks at data that do not fit into memory: at sums over all rows (its module then has ``layout``,
+        ``summarise`` and ``judge``, see ``aboveboard.auditing.summaries``), at a sample, or not at all.
+    looks_at_features : bool
+        Whether it needs the features of the rows; a model needs them in any case.
     """
 
     name: str
@@ -80,10 +89,17 @@ class CheckSpec:
     row_cap: tuple[int | None, int | None, int | None] = (None, None, None)
     tasks: frozenset[Task] = _ALL
     needs: frozenset[Need] = frozenset()
+    streams: Streams = "sample"
+    looks_at_features: bool = True
 
     def rows(self, effort: Effort) -> int | None:
         """Return the row cap for `effort`."""
         return self.row_cap[EFFORTS.index(effort)]
+
+    def sampled_rows(self, effort: Effort) -> int:
+        """Return the row cap for `effort` where the data are streamed, and no check can look at all rows."""
+        cap = self.rows(effort)
+        return cap if cap is not None else max((cap for cap in self.row_cap if cap is not None), default=_STREAMED_ROWS)
 
 
 TABULAR: Final[tuple[CheckSpec, ...]] = (
@@ -93,6 +109,8 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         title="Performance",
         question="How good is the model, how sure is that, and does it beat a trivial answer?",
         cost="light",
+        streams="sums",
+        looks_at_features=False,
     ),
     CheckSpec(
         name="calibration",
@@ -102,6 +120,8 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         cost="light",
         tasks=frozenset({"binary", "multiclass"}),
         needs=frozenset({"score"}),
+        streams="sums",
+        looks_at_features=False,
     ),
     CheckSpec(
         name="group_fairness",
@@ -110,6 +130,8 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Is any group selected, missed or wronged more often than others?",
         cost="light",
         needs=frozenset({"sensitive"}),
+        streams="sums",
+        looks_at_features=False,
     ),
     CheckSpec(
         name="price_of_fairness",
@@ -120,6 +142,17 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         row_cap=(20_000, 200_000, None),
         tasks=frozenset({"binary"}),
         needs=frozenset({"sensitive", "score"}),
+        looks_at_features=False,
+    ),
+    CheckSpec(
+        name="ridge_bias",
+        area="fairness",
+        title="What the data make of groups",
+        question="Would more rows, more width or another penalty close the gap between groups?",
+        cost="medium",
+        row_cap=(2_000, 10_000, 200_000),
+        tasks=frozenset({"binary", "regression"}),
+        needs=frozenset({"sensitive"}),
     ),
     CheckSpec(
         name="sensitive_proxies",
@@ -152,6 +185,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         title="Duplicate rows",
         question="Does the same row occur more than once, and with different answers?",
         cost="medium",
+        streams="no",
     ),
     CheckSpec(
         name="column_health",
@@ -167,6 +201,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Are values missing more often for some groups?",
         cost="light",
         needs=frozenset({"sensitive"}),
+        streams="sums",
     ),
     CheckSpec(
         name="column_drift",
@@ -183,6 +218,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Does the model answer otherwise than on the reference, for everybody or for some group?",
         cost="light",
         needs=frozenset({"reference", "reference predictions"}),
+        looks_at_features=False,
     ),
     CheckSpec(
         name="label_drift",
@@ -191,6 +227,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Has the truth changed since the reference, for everybody or for some group?",
         cost="light",
         needs=frozenset({"reference", "reference labels"}),
+        looks_at_features=False,
     ),
     CheckSpec(
         name="performance_drift",
@@ -199,6 +236,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Has the model become worse since the reference?",
         cost="light",
         needs=frozenset({"reference", "reference predictions", "reference labels"}),
+        looks_at_features=False,
     ),
     CheckSpec(
         name="model_determinism",
@@ -225,6 +263,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         question="Are the model's probabilities probabilities, and do they agree with its labels?",
         cost="light",
         row_cap=(5_000, 50_000, None),
+        looks_at_features=False,
     ),
     CheckSpec(
         name="forgetting",

@@ -7,9 +7,10 @@ from scipy import stats
 from scipy.optimize import minimize
 from scipy.special import expit, logit
 
-from aboveboard.auditing.checks.calibration import check, recalibration
-from aboveboard.auditing.estimates import Rows
+from aboveboard._stats.score_histogram import score_edges
+from aboveboard.auditing.checks.calibration import OddsCells, check, recalibration
 from aboveboard.auditing.subject import make_subject
+from aboveboard.auditing.summaries import Units
 
 
 def subject_of(score, y, **options):
@@ -27,6 +28,10 @@ def draw(n, seed=0, stretch=1.0, shift=0.0):
     rng = np.random.default_rng(seed)
     truth = rng.normal(0, 1.5, n)
     return expit(stretch * truth + shift), (rng.random(n) < expit(truth)).astype(int)
+
+
+def fitted_to(score, y, weight=None, bins=1000):
+    return recalibration(OddsCells.from_arrays(score, y, weight, score_edges(score, bins), Units(len(y))))
 
 
 def naive_ece(score, y, weight, bins=15):
@@ -103,15 +108,23 @@ def test_slope_and_intercept_maximise_the_likelihood():
         return (weight * (np.logaddexp(0, b[0] + b[1] * x) - y * (b[0] + b[1] * x))).sum()
 
     expected = minimize(loss, [0, 1], tol=1e-10).x
-    fitted, _ = recalibration(score, y, Rows(500, weight))
+    fitted, _ = fitted_to(score, y, weight)
     np.testing.assert_allclose(fitted, expected, atol=1e-4)
+
+
+def test_bins_of_scores_hardly_move_slope_intercept_and_their_errors():
+    for seed, stretch in enumerate((0.3, 1.0, 4.0)):
+        score, y = draw(20_000, seed=seed, stretch=stretch)
+        exact, binned = fitted_to(score, y, bins=20_000), fitted_to(score, y)
+        np.testing.assert_allclose(binned[0], exact[0], rtol=0, atol=2e-5)
+        np.testing.assert_allclose(binned[1], exact[1], rtol=2e-4)
 
 
 def test_the_interval_of_the_slope_covers_one_as_often_as_it_claims():
     hits = 0
     for seed in range(2000):
         score, y = draw(300, seed=seed)
-        (_, slope), (_, error) = recalibration(score, y, Rows(300))
+        (_, slope), (_, error) = fitted_to(score, y)
         hits += abs(slope - 1) <= 1.96 * error
     assert 0.925 <= hits / 2000 <= 0.98
 
@@ -119,7 +132,7 @@ def test_the_interval_of_the_slope_covers_one_as_often_as_it_claims():
 def test_the_slope_does_not_exist_for_constant_or_separating_scores():
     y = np.repeat([0, 1], 50)
     for score in (np.full(100, 0.3), np.where(y == 1, 0.9, 0.1)):
-        assert recalibration(score, y, Rows(100)) is None
+        assert fitted_to(score, y) is None
         assert findings(subject_of(score, y))["calibration/slope"].status == "inconclusive"
 
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from aboveboard.auditing.checks.group_fairness import check
-from aboveboard.auditing.checks.group_fairness.partitions import MOST_CELLS, partitions
+from aboveboard.auditing.checks.group_fairness.partitions import MOST_CELLS, partitions_of_rows
 from aboveboard.auditing.limits import Limits
 from aboveboard.auditing.subject import Subject
 from aboveboard.core.finding import SUPPRESSED
@@ -324,12 +324,12 @@ def test_up_to_three_columns_are_crossed_together_and_more_in_pairs():
             {f"c{i}": pd.Categorical(rng.integers(0, k, 2000).astype(str)) for i, k in enumerate(sizes)}
         )
 
-    names = [split.name for split in partitions(frame([2, 2, 3]), {})[0]]
+    names = [split.name for split in partitions_of_rows(frame([2, 2, 3]), {})[0]]
     assert names == ["c0", "c1", "c2", "c0 & c1 & c2"]
-    splits, left_out = partitions(frame([2, 2, 2, 2, 2]), {})
+    splits, left_out = partitions_of_rows(frame([2, 2, 2, 2, 2]), {})
     assert len(splits) == 5 + 6
     assert len(left_out) == 4
-    splits, left_out = partitions(frame([2, 8, 9]), {})
+    splits, left_out = partitions_of_rows(frame([2, 8, 9]), {})
     assert [s.name for s in splits[3:]] == ["c0 & c1", "c0 & c2", "c1 & c2"]
     assert "has 144 groups" in left_out[0]
     assert max(len(s.labels) for s in splits) <= MOST_CELLS

@@ -13,15 +13,19 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
+from aboveboard._stats.bootstrap import ClusterCells
+from aboveboard._stats.cells import GroupCells
 from aboveboard._stats.intervals import critical_z, newcombe
 from aboveboard.auditing.disclosure import withhold_parts
-from aboveboard.auditing.estimates import Rate, Rows, percent
+from aboveboard.auditing.estimates import Rate, percent
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
+from aboveboard.auditing.summaries import cell_rate
 from aboveboard.core.finding import Cell, Column, Figure, Finding, Interval, Line, Series, Severity, Table
 
-__all__ = ["check"]
+__all__ = ["MissingnessSums", "check", "judge", "layout", "summarise"]
 
 _COMMON: Final[dict[str, Any]] = {"check": "group_missingness", "area": "data"}
 _SHOWN: Final = 20
@@ -42,7 +46,30 @@ class _Comparison:
         return "within" if -limit <= self.interval.low and self.interval.high <= limit else "open"
 
 
-def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Finding]:  # noqa: ARG001 - one suite signature
+@dataclass(frozen=True)
+class MissingnessSums:
+    """Sums over rows.
+
+    Attributes
+    ----------
+    groups : dict of str to GroupCells
+        For each sensitive column, its groups (one cell each).
+    missing : dict of (str, str) to GroupCells
+        For each sensitive column and feature, the same of the rows where the feature is missing, if there are any.
+    """
+
+    groups: dict[str, GroupCells]
+    missing: dict[tuple[str, str], GroupCells]
+
+    def __add__(self, other: "MissingnessSums") -> "MissingnessSums":
+        """Return the sums of the rows of both."""
+        missing = dict(self.missing)
+        for key, cells in other.missing.items():
+            missing[key] = missing[key] + cells if key in missing else cells
+        return MissingnessSums({name: cells + other.groups[name] for name, cells in self.groups.items()}, missing)
+
+
+def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Finding]:
     """Compare how often each feature is missing between groups.
 
     Returns
@@ -54,23 +81,78 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     -----
     O(n) time for each feature with missing values and each attribute.
     """
-    missing = {str(name): subject.X[name].isna().to_numpy() for name in subject.X.columns}
-    missing = {name: mask for name, mask in missing.items() if mask.any()}
-    rows = Rows.of(subject)
-    return [_attribute_finding(subject, str(name), missing, rows) for name in subject.sensitive.columns]
+    return judge(subject, summarise(subject, layout(subject)), random_state=random_state, effort=effort)
 
 
-def _attribute_finding(subject: Subject, attribute: str, missing: dict[str, NDArray[np.bool_]], rows: Rows) -> Finding:
+def layout(subject: Subject) -> tuple[str, ...]:
+    """Return the sensitive columns, by whose groups all parts are counted."""
+    return tuple(map(str, subject.sensitive.columns))
+
+
+def summarise(part: Subject, layout: tuple[str, ...]) -> MissingnessSums:
+    """Sum over the rows of a part. O(n) time for each feature with missing values and each attribute."""
+    masks = {str(name): part.X[name].isna().to_numpy() for name in part.X.columns}
+    rows = {name: np.flatnonzero(mask) for name, mask in masks.items() if mask.any()}
+    groups, missing = {}, {}
+    for attribute in layout:
+        groups[attribute] = _group_cells(part, attribute, slice(None))
+        for feature, picked in rows.items():
+            missing[attribute, feature] = _group_cells(part, attribute, picked)
+    return MissingnessSums(groups, missing)
+
+
+def judge(
+    subject: Subject,
+    sums: MissingnessSums,
+    *,
+    random_state: int,  # noqa: ARG001
+    effort: Effort,  # noqa: ARG001
+) -> list[Finding]:
+    """Make findings of sums over all rows; `subject` tells what they are about, and no row of it is looked at."""
+    return [_attribute_finding(subject, name, sums) for name in map(str, subject.sensitive.columns)]
+
+
+def _group_cells(part: Subject, attribute: str, rows: slice | NDArray[np.intp]) -> GroupCells:
+    column = part.sensitive[attribute]
+    codes = column.cat.codes.to_numpy()[rows].astype(np.intp)
+    nothing = np.zeros(len(codes), dtype=np.intp)
+    weight, cluster = (None if values is None else values[rows] for values in (part.weight, part.cluster))
+    return GroupCells.from_arrays(
+        codes, nothing, nothing, weight, n_groups=len(column.cat.categories), n_labels=1, clusters=cluster
+    )
+
+
+def _told_apart(groups: GroupCells, missing: GroupCells) -> GroupCells:
+    """Return the groups with a label of each row: 1 where the feature is missing."""
+    return _labelled(groups, 0, 1.0) + _labelled(missing, 0, -1.0) + _labelled(missing, 1, 1.0)
+
+
+def _labelled(cells: GroupCells, label: int, factor: float) -> GroupCells:
+    n = len(cells.count)
+    sums = []
+    for own in (cells.count, cells.weight, cells.square):
+        placed = np.zeros((n, 2, 1))
+        placed[:, label] = factor * own[:, 0]
+        sums.append(placed)
+    clusters = None
+    if cells.clusters is not None:
+        place = sparse.csr_matrix((np.full(n, factor), (np.arange(n), 2 * np.arange(n) + label)), shape=(n, 2 * n))
+        clusters = ClusterCells((cells.clusters.matrix @ place).tocsr(), cells.clusters.ids)
+    return GroupCells(sums[0], sums[1], sums[2], clusters)
+
+
+def _attribute_finding(subject: Subject, attribute: str, sums: MissingnessSums) -> Finding:
     finding_id = f"group_missingness/{attribute}"
-    column = subject.sensitive[attribute]
-    codes = column.cat.codes.to_numpy()
-    groups = [str(group) for group in column.cat.categories]
-    features = {name: mask for name, mask in missing.items() if name != attribute}
+    groups = [str(group) for group in subject.sensitive[attribute].cat.categories]
+    features = {
+        feature: cells for (name, feature), cells in sums.missing.items() if name == attribute and feature != attribute
+    }
+    features = {str(name): features[str(name)] for name in subject.X.columns if str(name) in features}
     if not features:
         return Finding(
             id=finding_id, statement=f"{attribute}: no feature has missing values.", n=len(subject), **_COMMON
         )
-    comparisons = _comparisons(subject, attribute, codes, groups, features, rows)
+    comparisons = _comparisons(subject, attribute, groups, sums.groups[attribute], features)
     if not comparisons:
         return Finding(
             id=finding_id,
@@ -124,28 +206,30 @@ def _attribute_finding(subject: Subject, attribute: str, missing: dict[str, NDAr
 def _comparisons(
     subject: Subject,
     attribute: str,
-    codes: NDArray[Any],
     groups: list[str],
-    features: dict[str, NDArray[np.bool_]],
-    rows: Rows,
+    cells: GroupCells,
+    features: dict[str, GroupCells],
 ) -> list[_Comparison]:
     reference = subject.reference_groups.get(attribute)
-    withheld = withhold_parts(np.bincount(codes, minlength=len(groups)), subject.min_cell).all
+    counts = cells.count[:, 0, 0]
+    withheld = withhold_parts(counts, subject.min_cell).all
     pairs = []
     for code, group in enumerate(groups):
-        mine = codes == code
-        other = ~mine if reference is None else codes == groups.index(reference)
-        if group == reference or withheld[code] or min(mine.sum(), other.sum()) < subject.min_cell:
+        mine = np.arange(len(groups)) == code
+        other = ~mine if reference is None else np.arange(len(groups)) == groups.index(reference)
+        if group == reference or withheld[code] or min(counts[mine].sum(), counts[other].sum()) < subject.min_cell:
             continue
-        pairs.append((group, mine, other))
+        pairs.append((group, mine[:, None, None], other[:, None, None]))
     if reference is None and len(pairs) == 2 and len(groups) == 2:
         pairs = pairs[:1]  # the two say the same
     family = max(len(pairs) * len(features), 1)
     z = critical_z(0.95 ** (1 / family))
+    is_missing = np.array([False, True])[:, None]
     out = []
-    for name, mask in features.items():
+    for name, missing in features.items():
+        labelled = _told_apart(cells, missing)
         for group, mine, other in pairs:
-            first, second = rows.rate(mask, mine), rows.rate(mask, other)
+            first, second = cell_rate(labelled, is_missing, mine), cell_rate(labelled, is_missing, other)
             if not (np.isfinite(first.value) and np.isfinite(second.value)):
                 continue
             low, high = newcombe(first.value, first.effective_n, second.value, second.effective_n, z=z)

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from aboveboard.auditing.checks.group_fairness.partitions import Partition, partitions
+from aboveboard.auditing.checks.group_fairness.partitions import Partition, partitions_of_rows
 from aboveboard.auditing.estimates import Rows, count_text, percent
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
@@ -66,7 +66,7 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     Groups with fewer rows that count than ``price_of_fairness.min_rows`` are left out, and named. O(n log n) time for
     each partition and constraint.
     """
-    found, left_out = partitions(subject.sensitive, subject.reference_groups)
+    found, left_out = partitions_of_rows(subject.sensitive, subject.reference_groups)
     findings = [
         _finding(subject, partition, constraint, random_state, _SLACKS[effort])
         for partition in found
@@ -97,7 +97,8 @@ def _finding(
     }
     counted = _counted(subject, constraint)
     least = subject.limits["price_of_fairness.min_rows"].value
-    counts = np.bincount(partition.codes[counted], minlength=len(partition.labels))
+    group = partition.codes(subject.sensitive)
+    counts = np.bincount(group[counted], minlength=len(partition.labels))
     enough = counts >= max(least, 2 * _FOLDS)
     small = _small_text(partition, enough)
     if enough.sum() < 2:
@@ -108,9 +109,9 @@ def _finding(
             status="inconclusive",
             reason=f"At least {max(least, 2 * _FOLDS):g} rows that count are needed in a group. {small}".strip(),
         )
-    rows = np.flatnonzero(enough[partition.codes])
+    rows = np.flatnonzero(enough[group])
     kept = subject if len(rows) == len(subject) else subject.take(rows)
-    codes = partition.codes[rows]
+    codes = group[rows]
     assert kept.score is not None
     price = price_of_parity(
         kept.score,

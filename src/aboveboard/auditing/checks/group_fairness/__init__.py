@@ -15,11 +15,12 @@ M. Hardt, E. Price, N. Srebro, "Equality of opportunity in supervised learning",
 
 from aboveboard.auditing.checks.group_fairness.families import families
 from aboveboard.auditing.checks.group_fairness.findings import family_findings, left_out_finding
+from aboveboard.auditing.checks.group_fairness.sums import FairnessLayout, FairnessSums, layout, summarise
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
 from aboveboard.core.finding import Finding
 
-__all__ = ["check"]
+__all__ = ["FairnessLayout", "FairnessSums", "check", "judge", "layout", "summarise"]
 
 
 def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Finding]:
@@ -45,7 +46,12 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     fewer than ``subject.min_cell`` people are withheld, and so are groups from which those could be computed; a group
     of the latter kind is still judged, without figures.
     """
-    found, left_out = families(subject, random_state=random_state, effort=effort)
+    return judge(subject, summarise(subject, layout(subject)), random_state=random_state, effort=effort)
+
+
+def judge(subject: Subject, sums: FairnessSums, *, random_state: int, effort: Effort) -> list[Finding]:
+    """Make findings of sums over all rows; `subject` tells what they are about, and no row of it is looked at."""
+    found, left_out = families(subject, sums, random_state=random_state, effort=effort)
     findings = [finding for family in found for finding in family_findings(subject, family)]
     if left_out:
         findings.append(left_out_finding(left_out))

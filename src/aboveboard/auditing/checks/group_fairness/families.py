@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aboveboard._stats.bootstrap import percentile_interval
-from aboveboard._stats.cells import GroupCells, GroupMeans, accuracy, one_vs_rest
+from aboveboard._stats.cells import accuracy, one_vs_rest
 from aboveboard._stats.deviations import DRAWS, Deviations, rate_deviations
 from aboveboard._stats.mean_deviations import gap_deviations, mean_deviations
 from aboveboard.auditing.checks.group_fairness.partitions import Partition, partitions, people, withhold
+from aboveboard.auditing.checks.group_fairness.sums import FairnessSums
 from aboveboard.auditing.disclosure import Withheld
 from aboveboard.auditing.subject import Subject
 from aboveboard.auditing.suites import Effort
@@ -199,14 +200,17 @@ class _Decided:
     by_block: dict[Block, dict[str, Withheld]] = field(default_factory=lambda: {"all": {}, "confusion": {}})
 
 
-def families(subject: Subject, *, random_state: int, effort: Effort) -> tuple[list[Family], list[str]]:
+def families(
+    subject: Subject, sums: FairnessSums, *, random_state: int, effort: Effort
+) -> tuple[list[Family], list[str]]:
     """Return all families, partition after partition, and what was left out, as sentences.
 
     Notes
     -----
-    O(n) time per partition for the summaries; everything else costs O(groups), whatever the number of rows.
+    O(groups) time, whatever the number of rows.
     """
-    splits, left_out = partitions(subject.sensitive, subject.reference_groups)
+    keys = {columns: split.keys for columns, split in sums.splits.items()}
+    splits, left_out = partitions(subject.sensitive, subject.reference_groups, keys)
     measure = {"binary": _classified, "multiclass": _classified, "regression": _regressed}[subject.task]
     if subject.task == "multiclass" and len(subject.classes) > _MOST_CLASSES:
         left_out.append(
@@ -218,23 +222,22 @@ def families(subject: Subject, *, random_state: int, effort: Effort) -> tuple[li
     for number, split in enumerate(splits):
         # a stream of its own, so that adding a column changes nothing in the others
         rng = np.random.default_rng([random_state, number])
-        found += measure(subject, split, decided, effort, rng)
+        found += measure(subject, split, sums, decided, effort, rng)
     return found, left_out
 
 
 def _classified(
-    subject: Subject, split: Partition, decided: _Decided, effort: Effort, rng: np.random.Generator
+    subject: Subject,
+    split: Partition,
+    sums: FairnessSums,
+    decided: _Decided,
+    effort: Effort,
+    rng: np.random.Generator,
 ) -> Iterator[Family]:
     k = len(subject.classes)
-    cells = GroupCells.from_arrays(
-        split.codes,
-        subject.y,
-        subject.prediction,
-        subject.weight,
-        n_groups=len(split.labels),
-        n_labels=k,
-        clusters=subject.cluster,
-    )
+    own = sums.splits[split.columns]
+    cells = own.cells
+    assert cells is not None
     everything = np.ones((k, k), dtype=bool)
     if k == 2:
         by_name = {name: [("", spec)] for name, spec in one_vs_rest(1, 2).items()}
@@ -275,48 +278,40 @@ def _classified(
         shown_draws = draws[:, place : place + len(pairs), :-1][:, :, ~withheld.all]
         place += len(pairs)
         yield _family(subject, split, metric, withheld, results, _spread(results, withheld, shown_draws))
-    if subject.task == "binary" and subject.score is not None:
-        scores = GroupMeans.from_arrays(
-            2 * split.codes + subject.y,
-            subject.score,
-            subject.weight,
-            n_groups=2 * len(split.labels),
-            edges=[],
-            clusters=subject.cluster,
-        )
+    scores = own.means.get("score")
+    if scores is not None:
         gaps = gap_deviations(scores, rng=rng, reference=split.reference, level=_LEVEL, normals=normals)
         results = [("", cells.rows(everything), heads, gaps)]
         yield _family(subject, split, METRICS["calibration_gap"], base, results, _spread(results, base, None))
 
 
 def _regressed(
-    subject: Subject, split: Partition, decided: _Decided, effort: Effort, rng: np.random.Generator
+    subject: Subject,
+    split: Partition,
+    sums: FairnessSums,
+    decided: _Decided,
+    effort: Effort,
+    rng: np.random.Generator,
 ) -> Iterator[Family]:
-    error = subject.prediction - subject.y
-    weights = subject.weights
-    centre = np.average(subject.y, weights=weights)
-    deviation = float(np.sqrt(np.average((subject.y - centre) ** 2, weights=weights)))
-    absolute = float(np.average(np.abs(error), weights=weights))
-    heads_of = GroupCells.from_arrays(
-        split.codes,
-        np.zeros(len(error), dtype=np.intp),
-        np.zeros(len(error), dtype=np.intp),
-        n_groups=len(split.labels),
-        n_labels=1,
-        clusters=subject.cluster,
-    )
+    own = sums.splits[split.columns]
+    heads_of = own.cells
+    assert heads_of is not None
+    assert sums.target is not None
+    total = float(sums.target.weight.sum())
+    mean, square = (float(sum_.sum()) / total for sum_ in (sums.target.value, sums.target.value_square))
+    variance = square - mean**2
+    deviation = float(np.sqrt(variance)) if variance > 1e-13 * square else 0.0  # less is rounding
+    absolute = float(own.means["absolute"].value.sum()) / total
     everything = np.ones((1, 1), dtype=bool)
     heads = people(heads_of, everything)
     withheld = withhold(split, heads, subject.min_cell, None, decided.by_block["all"])
     if len(split.columns) == 1:
         decided.by_block["all"][split.name] = withheld
-    for name, values, scale in (
-        ("mean_error", error / (deviation or 1.0), f"the standard deviation of the target, {deviation:.4g}"),
-        ("mean_absolute_error", np.abs(error) / (absolute or 1.0), f"the error of everybody, {absolute:.4g}"),
+    for name, key, unit, scale in (
+        ("mean_error", "error", deviation, f"the standard deviation of the target, {deviation:.4g}"),
+        ("mean_absolute_error", "absolute", absolute, f"the error of everybody, {absolute:.4g}"),
     ):
-        means = GroupMeans.from_arrays(
-            split.codes, values, subject.weight, n_groups=len(split.labels), clusters=subject.cluster
-        )
+        means = own.means[key].scaled(1 / (unit or 1.0))
         deviations = mean_deviations(
             means, rng=rng, reference=split.reference, level=_LEVEL, n_replicates=2 * _REPLICATES[effort]
         )

@@ -13,12 +13,23 @@ from scipy import sparse
 from aboveboard._stats.cells import GroupCells
 from aboveboard.auditing.disclosure import Withheld, crossed_margins, withhold_crossed, withhold_parts
 
-__all__ = ["MOST_CELLS", "Partition", "partitions", "people", "withhold"]
+__all__ = [
+    "MOST_CELLS",
+    "Partition",
+    "candidates",
+    "crossed_codes",
+    "partitions",
+    "partitions_of_rows",
+    "people",
+    "present_keys",
+    "withhold",
+]
 
 MOST_CELLS: Final = 100
 """An intersection with more groups than that is not looked at."""
 
 _MOST_PAIRS: Final = 6
+_MOST_COUNTED: Final = 2**20  # possible groups that are counted in a table, rather than sorted
 
 Codes = NDArray[np.intp]
 
@@ -34,7 +45,8 @@ class Partition:
     columns : tuple of str
     labels : tuple of str
         ``"sex=Female & race=Black"``, one per group.
-    codes : ndarray of int, shape (n,)
+    keys : ndarray of int, shape (groups,)
+        The `crossed_codes` of the groups, ascending.
     parts : tuple of ndarray of int, shape (groups,)
         For each column, in which of its own groups each group lies.
     reference : int or None
@@ -44,17 +56,60 @@ class Partition:
     name: str
     columns: tuple[str, ...]
     labels: tuple[str, ...]
-    codes: Codes
+    keys: NDArray[np.int64]
     parts: tuple[Codes, ...]
     reference: int | None
 
+    def codes(self, sensitive: pd.DataFrame) -> Codes:
+        """Return the group of each row."""
+        return np.searchsorted(self.keys, crossed_codes(sensitive, self.columns)).astype(np.intp)
 
-def partitions(sensitive: pd.DataFrame, references: Mapping[str, str]) -> tuple[list[Partition], list[str]]:
+
+def candidates(sensitive: pd.DataFrame) -> list[tuple[str, ...]]:
+    """Return every partition that may be looked at, as the columns that it crosses; columns first.
+
+    Up to three columns are crossed all together; more, or where that may make too many groups, in pairs.
+    """
+    names = [str(name) for name in sensitive.columns]
+    crossed = [tuple(names)] if len(names) in (2, 3) else []
+    if len(names) > 3 or (len(names) == 3 and np.prod(_sizes(sensitive, tuple(names))) > MOST_CELLS):
+        crossed += list(combinations(names, 2))
+    return [(name,) for name in names] + crossed
+
+
+def crossed_codes(sensitive: pd.DataFrame, columns: tuple[str, ...]) -> NDArray[np.int64]:
+    """Return a number for each row that tells the groups of all the columns, from the codes of their categories."""
+    codes = tuple(sensitive[name].cat.codes.to_numpy().astype(np.int64) for name in columns)
+    return np.asarray(np.ravel_multi_index(codes, _sizes(sensitive, columns)), dtype=np.int64)
+
+
+def present_keys(sensitive: pd.DataFrame, columns: tuple[str, ...]) -> tuple[NDArray[np.int64], Codes]:
+    """Return which of the `crossed_codes` occur, and for each row the place of its own among them."""
+    flat = crossed_codes(sensitive, columns)
+    size = int(np.prod(_sizes(sensitive, columns)))
+    if size > _MOST_COUNTED:
+        keys, codes = np.unique(flat, return_inverse=True)
+        return keys, codes.ravel().astype(np.intp)
+    keys = np.flatnonzero(np.bincount(flat, minlength=size)).astype(np.int64)
+    place = np.zeros(size, dtype=np.intp)
+    place[keys] = np.arange(len(keys))
+    return keys, place[flat]
+
+
+def partitions(
+    sensitive: pd.DataFrame, references: Mapping[str, str], keys: Mapping[tuple[str, ...], NDArray[np.int64]]
+) -> tuple[list[Partition], list[str]]:
     """Return the partitions, columns first, and what was left out, as sentences.
 
-    Up to three columns are crossed all together; more, or where that makes too many groups, in pairs.
+    Parameters
+    ----------
+    sensitive : DataFrame
+        Of categorical columns, whose categories are all that is looked at.
+    references : mapping of column to group
+    keys : mapping of the `candidates` to the keys that occur
     """
-    single = [_single(str(name), sensitive[name], references) for name in sensitive.columns]
+    names = [str(name) for name in sensitive.columns]
+    single = [_single(name, sensitive[name], references, keys[(name,)]) for name in names]
     left_out: list[str] = []
     if len(single) < 2:
         return single, left_out
@@ -62,21 +117,28 @@ def partitions(sensitive: pd.DataFrame, references: Mapping[str, str]) -> tuple[
     crossed: list[Partition] = []
     while wanted:
         chosen = wanted.pop(0)
-        name = " & ".join(single[i].name for i in chosen)
+        columns = [single[i] for i in chosen]
+        name = " & ".join(column.name for column in columns)
+        found = keys[tuple(column.name for column in columns)]
         if len(chosen) == 2 and len(crossed) == _MOST_PAIRS:
             left_out.append(f"The intersection {name} was not looked at: at most {_MOST_PAIRS} pairs are.")
             continue
-        partition = _crossed([single[i] for i in chosen])
-        if len(partition.labels) <= MOST_CELLS:
-            crossed.append(partition)
+        if len(found) <= MOST_CELLS:
+            crossed.append(_crossed(columns, sensitive, found))
             continue
         left_out.append(
-            f"The intersection {name} was not looked at: it has {len(partition.labels):,} groups, and at most "
+            f"The intersection {name} was not looked at: it has {len(found):,} groups, and at most "
             f"{MOST_CELLS} are. Give coarser groups."
         )
         if len(chosen) == 3:
             wanted += list(combinations(chosen, 2))
     return single + crossed, left_out
+
+
+def partitions_of_rows(sensitive: pd.DataFrame, references: Mapping[str, str]) -> tuple[list[Partition], list[str]]:
+    """Return the partitions of rows that are at hand, and what was left out."""
+    keys = {columns: present_keys(sensitive, columns)[0] for columns in candidates(sensitive)}
+    return partitions(sensitive, references, keys)
 
 
 def people(cells: GroupCells, among: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -104,42 +166,36 @@ def withhold(
     )
 
 
-def _single(name: str, column: "pd.Series[str]", references: Mapping[str, str]) -> Partition:
-    codes = column.cat.codes.to_numpy().astype(np.intp)
-    present = np.flatnonzero(np.bincount(codes, minlength=len(column.cat.categories)))
-    place = np.zeros(len(column.cat.categories), dtype=np.intp)
-    place[present] = np.arange(len(present))
+def _sizes(sensitive: pd.DataFrame, columns: tuple[str, ...]) -> tuple[int, ...]:
+    return tuple(len(sensitive[name].cat.categories) for name in columns)
+
+
+def _single(
+    name: str, column: "pd.Series[str]", references: Mapping[str, str], present: NDArray[np.int64]
+) -> Partition:
     groups = [str(group) for group in column.cat.categories[present]]
     chosen = references.get(name)
     return Partition(
         name=name,
         columns=(name,),
         labels=tuple(f"{name}={group}" for group in groups),
-        codes=place[codes],
+        keys=present,
         parts=(np.arange(len(groups)),),
         reference=groups.index(chosen) if chosen in groups else None,
     )
 
 
-def _crossed(columns: list[Partition]) -> Partition:
-    sizes = tuple(len(column.labels) for column in columns)
-    flat = np.ravel_multi_index(tuple(column.codes for column in columns), sizes)
-    present, codes = np.unique(flat, return_inverse=True)
-    parts = tuple(part.astype(np.intp) for part in np.unravel_index(present, sizes))
+def _crossed(columns: list[Partition], sensitive: pd.DataFrame, present: NDArray[np.int64]) -> Partition:
+    names = tuple(column.name for column in columns)
+    codes = np.unravel_index(present, _sizes(sensitive, names))
+    parts = tuple(np.searchsorted(column.keys, code) for column, code in zip(columns, codes, strict=True))
     labels = [
         " & ".join(column.labels[part[g]] for column, part in zip(columns, parts, strict=True))
         for g in range(len(present))
     ]
     reference = None
     if all(column.reference is not None for column in columns):
-        at = np.ravel_multi_index(tuple(np.array(column.reference) for column in columns), sizes)
-        found = np.flatnonzero(present == at)
+        at = [part == column.reference for column, part in zip(columns, parts, strict=True)]
+        found = np.flatnonzero(np.logical_and.reduce(at))
         reference = int(found[0]) if len(found) else None
-    return Partition(
-        name=" & ".join(column.name for column in columns),
-        columns=tuple(column.name for column in columns),
-        labels=tuple(labels),
-        codes=codes.ravel().astype(np.intp),
-        parts=parts,
-        reference=reference,
-    )
+    return Partition(" & ".join(names), names, tuple(labels), present, parts, reference)
