@@ -446,6 +446,25 @@ SUITES: Final[tuple[Suite, ...]] = (
             ),
         ),
     ),
+    Suite(
+        name="clustering",
+        title="Clusters of people",
+        takes="a table with a row per person, a column that names each one's cluster, and sensitive columns",
+        example="k-means clusters of UCI Adult",
+        columns=(
+            Role(name="cluster", help="The cluster, or segment, that each row was put into."),
+            Role(name="sensitive", help="Groups that clusters should not set apart, such as sex.", many=True),
+        ),
+        checks=(
+            CheckSpec(
+                name="cluster_balance",
+                area="fairness",
+                title="Balance of clusters",
+                question="Is any group rare in some cluster, or crowded into it?",
+                cost="light",
+            ),
+        ),
+    ),
 )
 
 
