@@ -13,8 +13,8 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.optimize import Bounds, LinearConstraint, milp
 
+from aboveboard._optimize.linear import TimeLimitError, integer_program
 from aboveboard.collective.justified_comments._profile import Profile
 
 __all__ = ["Nested", "best_nested", "by_score", "cover_greedily", "coverage_order", "equal_shares", "move_up", "value"]
@@ -247,29 +247,27 @@ def best_nested(profile: Profile, scores: Floats, prefixes: tuple[int, ...], sta
     if not cuts:
         return Nested(top, bound, optimal=True)
     while (left := deadline - time.monotonic()) > 0:
-        found = milp(
-            -gain,
-            constraints=LinearConstraint(
+        try:
+            found = integer_program(
+                -gain,
                 _stacked([base, *(cut[:, columns] for cut in cuts)]),
                 np.r_[least, np.ones(len(cuts))],
                 np.r_[most, np.full(len(cuts), np.inf)],
-            ),
-            bounds=Bounds(0, 1),
-            integrality=np.ones(len(gain)),
-            options={"mip_rel_gap": _GAP, "time_limit": left},
-        )
-        if found.mip_dual_bound is not None and len(seen) == m:
-            bound = min(bound, low - spread * float(found.mip_dual_bound))
-        if found.x is None:
-            if found.status == 2:
-                raise RuntimeError("HiGHS says that no selection is justified, although one always is")
+                np.ones(len(gain), dtype=bool),
+                high=1.0,
+                gap=_GAP,
+                time_limit=left,
+            )
+        except TimeLimitError:
             break
+        if len(seen) == m:
+            bound = min(bound, low - spread * found.bound)
         order = _order(found.x.reshape(levels, len(seen)) > 0.5, seen)
         new = _cuts(profile, order, prefixes)
         if not new:
             if (reached := value(order, scores, prefixes)) > best_value:
                 best, best_value = order, reached
-            if found.status == 0 and len(seen) == m:
+            if found.optimal and len(seen) == m:
                 return Nested(best, max(best_value, min(bound, best_value + _GAP * spread)), optimal=True)
             break
         cuts += new
