@@ -14,9 +14,9 @@ def test_all_checks_run_unless_something_is_said():
 
 def test_checks_and_areas_can_be_named_and_keep_their_order():
     assert names(("calibration", "performance")) == ["performance", "calibration"]
-    assert names(("fairness", "duplicates")) == ["group_fairness", "price_of_fairness", "duplicates"]
+    assert names(("fairness", "duplicates")) == ["group_fairness", "price_of_fairness", "ridge_bias", "duplicates"]
     assert "duplicates" not in names((), ("data",))
-    assert names(("fairness",), ("group_fairness",)) == ["price_of_fairness"]
+    assert names(("fairness",), ("group_fairness",)) == ["price_of_fairness", "ridge_bias"]
 
 
 def test_a_name_that_is_neither_gets_a_hint():

@@ -14,10 +14,11 @@ from importlib import metadata
 from typing import Any, Final, Literal
 
 import aboveboard
+from aboveboard.auditing.answers import PredictionType, Task
 from aboveboard.auditing.model import source_of
 from aboveboard.auditing.parquet import is_source
 from aboveboard.auditing.streaming import StreamedSubject, StreamedTable, read_or_stream, stream_subject
-from aboveboard.auditing.subject import PredictionType, Subject, Task, make_subject
+from aboveboard.auditing.subject import Subject, make_subject
 from aboveboard.auditing.suite_subject import Audited
 from aboveboard.auditing.suites import EFFORTS, CheckSpec, Effort, select
 from aboveboard.core.errors import InputError, ModelError

@@ -4,8 +4,7 @@ Everything a check may look at is here, as arrays with codes; nothing that a use
 """
 
 import hashlib
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, Literal, get_args
@@ -13,46 +12,51 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 import pandas as pd
 
+from aboveboard.auditing.answers import (
+    Observed,
+    PredictionType,
+    Task,
+    finite_numbers,
+    given_answers,
+    refuse_unfit,
+    settled_target,
+    settled_task,
+)
 from aboveboard.auditing.columns import value_hashes
 from aboveboard.auditing.estimates import count_text
 from aboveboard.auditing.frames import (
     MISSING,
     column_kind,
-    group_codes,
     missing_column,
     numbers,
     plain_label,
-    quartile_edges,
     recoded_groups,
     to_frame,
     to_series,
 )
+from aboveboard.auditing.given_columns import (
+    GivenColumns,
+    given_predictions,
+    is_number,
+    named_in,
+    sensitive_columns,
+)
 from aboveboard.auditing.limits import Limits
-from aboveboard.auditing.model import FittedModel, class_codes, model_columns, sorted_labels, source_of
+from aboveboard.auditing.model import FittedModel, class_codes, model_columns, source_of
 from aboveboard.auditing.reference_data import ReferenceData, Roles, lined_up, read_reference
 from aboveboard.auditing.suites import CheckSpec
 from aboveboard.auditing.summaries import SAMPLE, Units, drawn_positions, sample_positions
 from aboveboard.core.errors import InputError
 
 __all__ = [
-    "OutsideError",
-    "PredictionType",
     "Subject",
-    "Task",
     "Training",
     "make_subject",
-    "named_columns",
     "part_subject",
     "refuse_cell_and_jobs",
 ]
 
-Task = Literal["binary", "multiclass", "regression"]
-PredictionType = Literal["score", "label"]
 
-_POSITIVE_NAMES: Final = frozenset({"1", "true", "yes", "y", "positive", "pos", ">50k", "good", "approved", "success"})
-_MAX_CLASSES: Final = 100
-_MAX_WHOLE_CLASSES: Final = 20
-_SUM_TOLERANCE: Final = 1e-3
 _LACKING: Final = {
     "sensitive": "No sensitive column was named (sensitive_features, --sensitive).",
     "score": "The predictions are labels, and this needs scores.",
@@ -62,10 +66,6 @@ _LACKING: Final = {
     "reference predictions": "The reference data have no predictions.",
     "reference labels": "The reference data have no labels.",
 }
-
-
-class OutsideError(InputError):
-    """Scores lie outside [0, 1]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,22 +334,22 @@ def make_subject(
     frame = to_frame(X, "X")
     _refuse_few_rows(frame)
     notes: list[str] = []
-    table = _Columns(frame, notes)
+    table = GivenColumns(frame, notes)
 
     target = table.series(y, "target")
     weight = _weights(table.series(sample_weight, "weights"))
     cluster_column = table.series(clusters, "cluster")
     id_column = table.series(ids, "id")
-    predicted = _predictions(predictions, table)
-    sensitive = _sensitive(sensitive_features, table)
+    predicted = given_predictions(predictions, table)
+    sensitive = sensitive_columns(sensitive_features, table)
     dropped = [drop] if isinstance(drop, str) else list(drop)
     for name in dropped:
         table.use(name, "drop")
     train_frame, train_target = _training_tables(train, y)
 
-    observed = _Observed(target, train_target, predicted, prediction_type)
-    kind = _task(task, observed, model, notes)
-    classes, codes = _target(observed, kind, model, positive, notes)
+    observed = Observed(target, train_target, predicted, prediction_type)
+    kind = settled_task(task, observed, model, notes)
+    classes, codes = settled_target(observed, kind, model, positive, notes)
     if threshold is not None and kind != "binary":
         raise InputError(f"a threshold was given and the task is {kind}", expected="a binary task")
     columns, as_array = model_columns(model, table.left())
@@ -360,9 +360,9 @@ def make_subject(
     training = _training(train_frame, train_target, columns, kind, classes)
     if model is None:
         fitted = None
-        prediction, score, threshold = _given(predicted, prediction_type, kind, classes, threshold, notes)
+        prediction, score, threshold = given_answers(predicted, prediction_type, kind, classes, threshold, notes)
     else:
-        _refuse_unfit(model, kind)
+        refuse_unfit(model, kind)
         source = source_of(model)
         notes.extend(() if source is None else source.notes)
         fitted = FittedModel(model, columns, as_array, kind, classes, threshold)
@@ -374,7 +374,7 @@ def make_subject(
     if reference is not None:
         roles = Roles(
             names={
-                role: _names(given, frame)
+                role: named_in(given, frame)
                 for role, given in {
                     "target": y, "predictions": predictions, "weight": sample_weight, "cluster": clusters, "id": ids,
                 }.items()
@@ -387,7 +387,7 @@ def make_subject(
             task=kind,
             classes=classes,
             scored=score is not None,
-            read_predictions=lambda given: _given(given, "score", kind, classes, threshold, [])[:2],
+            read_predictions=lambda given: given_answers(given, "score", kind, classes, threshold, [])[:2],
             model=fitted,
         )  # fmt: skip
         older = read_reference(reference, roles, notes)
@@ -414,33 +414,6 @@ def make_subject(
         n_jobs=n_jobs,
         notes=tuple(notes),
     )
-
-
-def named_columns(given: Any, columns: Sequence[str]) -> dict[str, list[float] | None]:
-    """Return the sensitive columns that `given` names, as `make_subject` reads it, with their cut points.
-
-    Raises
-    ------
-    InputError
-        When it does not name columns, or some that are not among `columns`.
-    """
-    if given is None:
-        return {}
-    table = _Columns(pd.DataFrame(columns=list(columns)), [])
-    if isinstance(given, Mapping):
-        pairs = [_with_edges(str(name), edges, table) for name, edges in given.items()]
-    else:
-        names = [given] if isinstance(given, str) else given
-        if not isinstance(names, Sequence) or not all(isinstance(name, str) for name in names):
-            raise InputError(
-                f"the sensitive features are a {type(given).__name__}, and the data are in files",
-                expected="names of their columns, such as ['sex', 'age:25,40,60']",
-            )
-        pairs = [_named(name, table) for name in names]
-    repeated = [name for name, count in Counter(str(series.name) for series, _ in pairs).items() if count > 1]
-    if repeated:
-        raise InputError(f"the sensitive column {repeated[0]!r} was named twice")
-    return {str(series.name): edges for series, edges in pairs}
 
 
 def part_subject(
@@ -470,7 +443,7 @@ def part_subject(
     """
     target = frame[whole.target]
     if whole.task == "regression":
-        y = _numbers(target, f"the target {whole.target!r}")
+        y = finite_numbers(target, f"the target {whole.target!r}")
     else:
         y = class_codes(target, whole.classes)
     features = frame.loc[:, [name for name in whole.X.columns if name in frame.columns]]
@@ -481,7 +454,7 @@ def part_subject(
     else:
         given = frame[predictions] if isinstance(predictions, str) else frame.loc[:, list(predictions)]
         kind = None if whole.task == "regression" else "label" if whole.score is None else "score"
-        prediction, score, _ = _given(given, kind, whole.task, whole.classes, whole.threshold, [])
+        prediction, score, _ = given_answers(given, kind, whole.task, whole.classes, whole.threshold, [])
     sensitive = {
         name: recoded_groups(frame[name], whole.sensitive[name].cat.categories, cuts) for name, cuts in edges.items()
     }
@@ -492,47 +465,11 @@ def part_subject(
         prediction=prediction,
         score=score,
         sensitive=pd.DataFrame(sensitive, index=frame.index),
-        weight=None if weight is None else _numbers(frame[weight], "the weights"),
+        weight=None if weight is None else finite_numbers(frame[weight], "the weights"),
         cluster=None if cluster is None else value_hashes(frame[cluster]),
         ids=None,
         offset=offset,
     )
-
-
-class _Columns:
-    """The columns of X, and which of them are spoken for."""
-
-    def __init__(self, frame: pd.DataFrame, notes: list[str]) -> None:
-        self.frame = frame
-        self.notes = notes
-        self.cuts: dict[str, list[float] | None] = {}
-        self._used: dict[str, str] = {}
-
-    def use(self, name: str, role: str) -> "pd.Series[Any]":
-        """Return a column that is no feature from now on."""
-        column = self.look(name, role)
-        self._used.setdefault(name, role)
-        return column
-
-    def look(self, name: str, role: str) -> "pd.Series[Any]":
-        if name not in self.frame.columns:
-            raise missing_column(name, list(self.frame.columns), role)
-        if self._used.get(name) == "target":
-            raise InputError(f"{name!r} is the target and cannot be the {role} too")
-        return self.frame[name]
-
-    def series(self, given: Any, role: str) -> Any:
-        """Return a column by name, which is no feature any more, or the given values lined up with the rows."""
-        if given is None:
-            if role == "target":
-                raise InputError("no target was given", expected="the name of a column, or one value per row")
-            return None
-        if isinstance(given, str):
-            return self.use(given, role)
-        return to_series(given, f"the {role}", index=self.frame.index)
-
-    def left(self) -> list[str]:
-        return [str(name) for name in self.frame.columns if name not in self._used]
 
 
 def _refuse_options(task: Any, prediction_type: Any, threshold: Any, min_cell: Any, n_jobs: Any) -> None:
@@ -540,7 +477,7 @@ def _refuse_options(task: Any, prediction_type: Any, threshold: Any, min_cell: A
         raise InputError(f"the task is {task!r}", expected=f"auto, {', '.join(get_args(Task))}")
     if prediction_type not in (None, *get_args(PredictionType)):
         raise InputError(f"the prediction type is {prediction_type!r}", expected="score or label")
-    if threshold is not None and not (_is_number(threshold) and 0 <= threshold <= 1):
+    if threshold is not None and not (is_number(threshold) and 0 <= threshold <= 1):
         raise InputError(f"the threshold is {threshold!r}", expected="a number in [0, 1]")
     refuse_cell_and_jobs(min_cell, n_jobs)
 
@@ -551,10 +488,6 @@ def refuse_cell_and_jobs(min_cell: Any, n_jobs: Any) -> None:
         raise InputError(f"the smallest cell is {min_cell!r}", expected="a whole number, 1 or more")
     if n_jobs is not None and (not _is_whole(n_jobs) or n_jobs == 0):
         raise InputError(f"the number of jobs is {n_jobs!r}", expected="a whole number other than 0")
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 
 def _is_whole(value: Any) -> bool:
@@ -571,31 +504,12 @@ def _refuse_few_rows(frame: pd.DataFrame) -> None:
 def _weights(series: "pd.Series[Any] | None") -> np.ndarray | None:
     if series is None:
         return None
-    values = _numbers(series, "the weights")
+    values = finite_numbers(series, "the weights")
     if (values < 0).any():
         raise InputError(f"{int((values < 0).sum()):,} weights are negative", expected="weights at or above 0")
     if not values.any():
         raise InputError("all weights are zero")
     return values
-
-
-def _numbers(series: "pd.Series[Any]", what: str) -> np.ndarray:
-    try:
-        values = numbers(series)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{what} hold values that are not numbers ({str(error)[:80]})", expected="numbers") from error
-    bad = int((~np.isfinite(values)).sum())
-    if bad:
-        raise InputError(f"{what} have {bad:,} missing or infinite values", expected="a finite number in every row")
-    return values
-
-
-def _names(given: Any, frame: pd.DataFrame) -> str | list[str] | None:
-    """Return the columns that were named; None where values were given."""
-    if given is None or isinstance(given, str):
-        return given
-    named = isinstance(given, Sequence) and all(isinstance(name, str) for name in given) and len(given) < len(frame)
-    return [str(name) for name in given] if named and given else None
 
 
 def _whole_clusters(series: "pd.Series[Any]") -> "pd.Series[Any]":
@@ -608,397 +522,6 @@ def _whole_clusters(series: "pd.Series[Any]") -> "pd.Series[Any]":
     if series.nunique() < 2:
         raise InputError("the cluster column has one value only", expected="two clusters or more")
     return series
-
-
-def _sensitive(given: Any, table: _Columns) -> pd.DataFrame:
-    """Return the sensitive columns as categoricals; names may carry cut points ("age:25,40")."""
-    columns: dict[str, pd.Series[Any]] = {}
-    empty = pd.DataFrame(index=table.frame.index)
-    if given is None:
-        return empty
-    pairs: list[tuple[Any, Sequence[float] | None]] = []
-    if isinstance(given, str):
-        given = [given]
-    if isinstance(given, Mapping) and any(name in table.frame.columns for name in given):
-        pairs = [_with_edges(str(name), edges, table) for name, edges in given.items()]
-    elif isinstance(given, Sequence) and all(isinstance(name, str) for name in given) and len(given) < len(table.frame):
-        pairs = [_named(name, table) for name in given]
-    elif isinstance(given, pd.Series) or np.ndim(given) == 1:
-        series = to_series(given, "the sensitive feature", index=table.frame.index)
-        pairs = [(series.rename("group" if series.name is None else str(series.name)), None)]
-    else:
-        frame = to_frame(given, "sensitive_features")
-        pairs = [
-            (to_series(frame[name], f"the sensitive column {name!r}", index=table.frame.index), None)
-            if isinstance(given, pd.DataFrame)
-            else (to_series(frame[name].to_numpy(), f"the sensitive column {name!r}", index=table.frame.index), None)
-            for name in frame.columns
-        ]
-        pairs = [(series.rename(name), edges) for (series, edges), name in zip(pairs, frame.columns, strict=True)]
-    for series, edges in pairs:
-        name = str(series.name)
-        if name in columns:
-            raise InputError(f"the sensitive column {name!r} was named twice")
-        table.cuts[name] = list(edges) if edges else quartile_edges(series)
-        columns[name], note = group_codes(series, edges=edges)
-        if note:
-            table.notes.append(note)
-    return pd.DataFrame(columns, index=table.frame.index) if columns else empty
-
-
-def _with_edges(name: str, edges: Any, table: _Columns) -> tuple["pd.Series[Any]", list[float] | None]:
-    column = table.look(name, "sensitive column")
-    if edges is None or isinstance(edges, str) or not np.iterable(edges) or not all(map(_is_number, edges)):
-        if edges is None:
-            return column, None
-        raise InputError(f"the cut points of {name!r} are {edges!r}", expected="a list of numbers, or None")
-    return column, [float(edge) for edge in edges]
-
-
-def _named(name: str, table: _Columns) -> tuple["pd.Series[Any]", list[float] | None]:
-    """Read ``column`` or ``column:edge,edge``."""
-    column, colon, cuts = name.rpartition(":")
-    if name in table.frame.columns or not colon:
-        return table.look(name, "sensitive column"), None
-    try:
-        edges = [float(cut) for cut in cuts.split(",")]
-    except ValueError as error:
-        raise InputError(
-            f"the cut points in {name!r} are not numbers", expected="something like age:25,40,60"
-        ) from error
-    return table.look(column, "sensitive column"), edges
-
-
-def _predictions(given: Any, table: _Columns) -> Any:
-    """Return the given predictions as a Series, or as a data frame with one column per class; None without any."""
-    if given is None:
-        return None
-    if isinstance(given, str):
-        return table.use(given, "predictions")
-    if isinstance(given, Sequence) and given and all(isinstance(name, str) for name in given):
-        if len(given) < len(table.frame) and all(name in table.frame.columns for name in given):
-            if len(set(given)) < len(given):
-                raise InputError("a column of predictions was named twice")
-            return table.frame.loc[:, [str(table.use(name, "predictions").name) for name in given]]
-        if len(given) < len(table.frame):
-            unknown = next(name for name in given if name not in table.frame.columns)
-            raise missing_column(unknown, list(table.frame.columns), "predictions")
-    if np.ndim(given) == 2 and np.shape(given)[1] > 1:
-        frame = to_frame(np.asarray(given) if isinstance(given, Sequence) else given, "predictions")
-        if len(frame) != len(table.frame):
-            raise InputError(f"the predictions have {len(frame):,} rows and X has {len(table.frame):,}")
-        if isinstance(given, pd.DataFrame) and not frame.index.equals(table.frame.index):
-            raise InputError("the index of the predictions is not that of X")
-        return frame.set_axis(table.frame.index)
-    return to_series(given, "the predictions", index=table.frame.index)
-
-
-class _Observed:
-    """What was seen of the target: its values here, in training, and in predictions that are labels."""
-
-    def __init__(
-        self, target: "pd.Series[Any]", train: "pd.Series[Any] | None", predicted: Any, prediction_type: str | None
-    ) -> None:
-        is_missing = np.isnan(numbers(target)) if column_kind(target) == "number" else target.isna().to_numpy()
-        missing = int(is_missing.sum())
-        if missing:
-            raise InputError(
-                f"the target {target.name!r} is missing in {missing:,} of {len(target):,} rows",
-                expected="a value in every row",
-                remedy="Leave those rows out, and say so where you publish the audit",
-            )
-        if len(target.unique()) == 1:
-            only = plain_label(target.iloc[0])
-            raise InputError(f"the target {target.name!r} is {only!r} in every row", expected="at least two values")
-        self.target = target
-        self.train = train
-        self.predicted = predicted
-        self.prediction_type = prediction_type
-
-    @property
-    def name(self) -> str:
-        return repr(self.target.name) if self.target.name is not None else ""
-
-    def labels(self) -> dict[Any, None]:
-        """Return every label, in order of appearance; 1, 1.0 and True are one."""
-        found = _distinct(self.target)
-        if self.train is not None:
-            found |= _distinct(self.train)
-        if self._predicts_labels():
-            predicted = _distinct(self.predicted)
-            if predicted.keys() & found.keys():  # else they are another kind of answer, refused later
-                found |= predicted
-        if isinstance(self.predicted, pd.DataFrame) and self.predicted.shape[1] > len(found):
-            found |= dict.fromkeys(_labels_of_columns([str(c) for c in self.predicted.columns], list(found)))
-        return found
-
-    def _predicts_labels(self) -> bool:
-        """Whether the predictions may be labels: words, or whole numbers as the target's are."""
-        if not isinstance(self.predicted, pd.Series) or self.prediction_type == "score":
-            return False
-        if column_kind(self.predicted) != "number":
-            return True
-        return column_kind(self.target) in ("number", "boolean") and _is_whole_column(self.predicted)
-
-    def may_be_numbers(self) -> bool:
-        """Whether predictions are numbers that no class could be, such as 3.7 for a count."""
-        return (
-            isinstance(self.predicted, pd.Series)
-            and self.prediction_type is None
-            and column_kind(self.predicted) == "number"
-            and not _is_whole_column(self.predicted)
-        )
-
-
-def _distinct(series: "pd.Series[Any]") -> dict[Any, None]:
-    values = series.dropna().unique()
-    return dict.fromkeys(value.item() if hasattr(value, "item") else value for value in values)
-
-
-def _is_whole_column(series: "pd.Series[Any]") -> bool:
-    values = numbers(series)
-    values = values[np.isfinite(values)]
-    return bool((values == np.floor(values)).all())
-
-
-def _labels_of_columns(columns: list[str], labels: list[Any]) -> list[Any]:
-    """Return the label that each score column is named for, where the columns of the known labels tell the prefix."""
-    names = {plain_label(label): label for label in labels}
-    prefixes = {column.removesuffix(name) for column in columns for name in names if column.endswith(name)}
-    for prefix in sorted(prefixes, key=len):
-        ends = [column.removeprefix(prefix) for column in columns if column.startswith(prefix)]
-        if len(ends) == len(columns) and set(names) <= set(ends):
-            kind = type(labels[0])
-            return [names[end] if end in names else _as_kind(end, kind) for end in ends]
-    raise InputError(
-        f"{len(columns)} score columns were given and the target has {len(labels)} classes",
-        expected="one column per class, named for it where the data lack a class",
-        remedy="Call them like p_<class>, for example " + ", ".join(f"p_{name}" for name in list(names)[:3]),
-    )
-
-
-def _as_kind(text: str, kind: type) -> Any:
-    try:
-        return kind(text) if kind in (int, float) else text
-    except ValueError:
-        return text
-
-
-def _task(task: str, observed: _Observed, model: Any, notes: list[str]) -> Task:
-    if task == "regression":
-        return "regression"
-    if task != "auto":
-        distinct = len(observed.labels())
-        if task == "binary" and distinct > 2:
-            raise InputError(f"the target has {distinct} values", expected="two for a binary task")
-        if task == "multiclass" and distinct > _MAX_CLASSES:
-            raise InputError(f"the target has {distinct:,} values", expected=f"at most {_MAX_CLASSES} classes")
-        return task  # type: ignore[return-value]
-    found = _guessed_task(observed, model)
-    distinct = int(observed.target.nunique())
-    notes.append(f"The target has {distinct:,} distinct values and is read as a {found} task (task, --task).")
-    return found
-
-
-def _guessed_task(observed: _Observed, model: Any) -> Task:
-    classes = getattr(model, "classes_", None)
-    if classes is not None:
-        return "binary" if len(classes) == 2 else "multiclass"
-    if _tagged_regressor(model):
-        return "regression"
-    target = observed.target
-    if column_kind(target) == "number":
-        whole = _is_whole_column(target) and (
-            observed.train is None or column_kind(observed.train) != "number" or _is_whole_column(observed.train)
-        )
-        if target.nunique() > _MAX_WHOLE_CLASSES or (observed.may_be_numbers() and target.nunique() > 2):
-            return "regression"
-        distinct = len(observed.labels())
-        if distinct == 2:
-            return "binary"
-        return "multiclass" if whole and distinct <= _MAX_WHOLE_CLASSES else "regression"
-    distinct = len(observed.labels())
-    if distinct > _MAX_CLASSES:
-        raise InputError(
-            f"the target {observed.name} has {distinct:,} different labels",
-            expected=f"at most {_MAX_CLASSES} classes, or numbers",
-        )
-    return "binary" if distinct == 2 else "multiclass"
-
-
-def _tagged_regressor(model: Any) -> bool:
-    from sklearn.base import is_regressor
-
-    try:
-        return model is not None and bool(is_regressor(model))
-    except (AttributeError, TypeError):
-        return False
-
-
-def _refuse_unfit(model: Any, task: Task) -> None:
-    if not hasattr(model, "predict") and not hasattr(model, "answers_about") and not callable(model):
-        raise InputError(
-            f"the model is a {type(model).__name__} without predict", expected="a fitted estimator or a callable"
-        )
-    if task != "regression" and _tagged_regressor(model):
-        raise InputError(f"the model is a regressor and the task is {task}", expected="a classifier")
-
-
-def _target(
-    observed: _Observed, task: Task, model: Any, positive: Any, notes: list[str]
-) -> tuple[tuple[Any, ...], np.ndarray]:
-    """Return the classes in the order of their codes, and the target as codes (or numbers)."""
-    target = observed.target
-    if task == "regression":
-        if positive is not None:
-            raise InputError("a positive label was given for a regression task")
-        return (), _numbers(target, f"the target {observed.name}")
-    own = getattr(model, "classes_", None)
-    if own is None:
-        classes = sorted_labels(observed.labels())
-    else:
-        classes = [value.item() if hasattr(value, "item") else value for value in own]
-    codes = class_codes(target, classes)
-    if (codes < 0).any():
-        unknown = plain_label(target.iloc[int(np.flatnonzero(codes < 0)[0])])
-        raise InputError(
-            f"the target {observed.name} has the value {unknown!r}, which "
-            + ("is no label" if own is None else "the model does not know"),
-            expected=f"one of {', '.join(repr(plain_label(v)) for v in classes)}",
-            remedy="If these are codes, name their labels in order: classes=[...], --model-classes"
-            if source_of(model) is not None and classes == list(range(len(classes)))
-            else "",
-        )
-    if task == "binary":
-        if len(classes) != 2:
-            shown = ", ".join(repr(plain_label(v)) for v in classes)
-            raise InputError(f"there are {len(classes)} classes ({shown})", expected="two for a binary task")
-        classes = _positive_last(classes, positive, notes)
-        codes = class_codes(target, classes)
-    elif positive is not None:
-        raise InputError("a positive label was given for a multiclass task")
-    lacking = [plain_label(label) for i, label in enumerate(classes) if not (codes == i).any()]
-    if lacking:
-        notes.append(f"The data have no row of the class {', '.join(lacking)}.")
-    return tuple(classes), codes
-
-
-def _positive_last(classes: list[Any], positive: Any, notes: list[str]) -> list[Any]:
-    names = [plain_label(value) for value in classes]
-    if positive is not None:
-        if plain_label(positive) not in names:
-            raise InputError(f"the positive label {positive!r} is no class", expected=" or ".join(map(repr, names)))
-        chosen = names.index(plain_label(positive))
-    else:
-        likely = [i for i, name in enumerate(names) if name.strip().rstrip(".").casefold() in _POSITIVE_NAMES]
-        chosen = likely[0] if len(likely) == 1 else 1
-        notes.append(f"{names[chosen]!r} is read as the positive class (positive, --positive).")
-    return [classes[1 - chosen], classes[chosen]]
-
-
-def _given(
-    predicted: Any,
-    prediction_type: str | None,
-    task: Task,
-    classes: tuple[Any, ...],
-    threshold: float | None,
-    notes: list[str],
-) -> tuple[np.ndarray, np.ndarray | None, float | None]:
-    """Return predictions as codes or numbers, scores where there are any, and the threshold in force."""
-    if task == "regression":
-        if isinstance(predicted, pd.DataFrame):
-            raise InputError(
-                f"{predicted.shape[1]} prediction columns were given", expected="one for a regression task"
-            )
-        return _numbers(predicted, "the predictions"), None, None
-    if isinstance(predicted, pd.DataFrame):
-        if prediction_type == "label":
-            raise InputError(f"{predicted.shape[1]} columns of labels were given", expected="one")
-        scores = _class_scores(predicted, classes, notes)
-        if task == "multiclass":
-            return scores.argmax(axis=1), scores, None
-        return _cut_scores(scores[:, 1], threshold, notes)
-    if predicted.isna().any():
-        raise InputError(f"the predictions are missing in {int(predicted.isna().sum()):,} rows")
-    kind = prediction_type or _guessed_type(predicted, classes, task, notes)
-    if kind == "label":
-        codes = class_codes(predicted.to_numpy(), classes)
-        if (codes < 0).any():
-            unknown = plain_label(predicted.iloc[int(np.flatnonzero(codes < 0)[0])])
-            raise InputError(
-                f"the predictions have the value {unknown!r}, which is no class of the target",
-                expected=", ".join(repr(plain_label(value)) for value in classes),
-                remedy="Probabilities need one column per class"
-                if task == "multiclass"
-                else "If they are probabilities, say prediction_type='score' (--prediction-type score)",
-            )
-        if threshold is not None:
-            raise InputError("a threshold was given with predictions that are labels", expected="scores")
-        return codes, None, None
-    if task == "multiclass":
-        raise InputError("one column of scores was given for several classes", expected="one column per class")
-    return _cut_scores(_unit_interval(_numbers(predicted, "the scores")), threshold, notes)
-
-
-def _cut_scores(score: np.ndarray, threshold: float | None, notes: list[str]) -> tuple[np.ndarray, np.ndarray, float]:
-    cut = 0.5 if threshold is None else threshold
-    if threshold is None:
-        notes.append("The positive class is predicted where the score is at least 0.5 (threshold, --threshold).")
-    return (score >= cut).astype(np.int64), score, cut
-
-
-def _class_scores(frame: pd.DataFrame, classes: tuple[Any, ...], notes: list[str]) -> np.ndarray:
-    """Return the scores with one column per class, in the order of the classes."""
-    names = [plain_label(value) for value in classes]
-    if frame.shape[1] != len(names):
-        raise InputError(
-            f"{frame.shape[1]} score columns were given for {len(names)} classes", expected="one per class"
-        )
-    order = _column_order([str(column) for column in frame.columns], names)
-    if order is None:
-        natural = sorted_labels(classes)
-        order = [natural.index(label) for label in classes]
-        columns = ", ".join(f"{frame.columns[order[i]]} = {name}" for i, name in enumerate(names))
-        notes.append(f"The score columns do not name the classes and are read in order: {columns}.")
-    scores = np.column_stack([_unit_interval(_numbers(frame.iloc[:, i], "the scores")) for i in order])
-    off = np.abs(scores.sum(axis=1) - 1.0)
-    if off.max() > _SUM_TOLERANCE:
-        raise InputError(
-            f"the scores of {int((off > _SUM_TOLERANCE).sum()):,} rows do not sum to 1",
-            expected="the probabilities of all classes to sum to 1 in every row",
-        )
-    return scores
-
-
-def _column_order(columns: list[str], names: list[str]) -> list[int] | None:
-    """Return for each class the position of the column that is called like it, or ends in ``_<class>``."""
-    matches: list[Callable[[str, str], bool]] = [
-        lambda column, name: column == name,
-        lambda column, name: column.endswith(f"_{name}"),
-    ]
-    for match in matches:
-        found = [[i for i, column in enumerate(columns) if match(column, name)] for name in names]
-        if all(len(hits) == 1 for hits in found):
-            return [hits[0] for hits in found]
-    return None
-
-
-def _guessed_type(predicted: "pd.Series[Any]", classes: tuple[Any, ...], task: Task, notes: list[str]) -> str:
-    labels = bool((class_codes(predicted.unique(), classes) >= 0).all())
-    kind = "label" if labels or task == "multiclass" or column_kind(predicted) != "number" else "score"
-    notes.append(f"The predictions are read as {kind}s (prediction_type, --prediction-type).")
-    return kind
-
-
-def _unit_interval(values: np.ndarray) -> np.ndarray:
-    outside = (values < 0) | (values > 1)
-    if outside.any():
-        raise OutsideError(
-            f"{int(outside.sum()):,} scores lie outside [0, 1] (from {values.min():.4g} to {values.max():.4g})",
-            expected="probabilities",
-            remedy="Turn log-odds into probabilities first, or give labels",
-        )
-    return values
 
 
 def _references(given: Mapping[str, str], sensitive: pd.DataFrame) -> dict[str, str]:
@@ -1052,7 +575,7 @@ def _training(
         if name not in frame.columns:
             raise missing_column(name, list(frame.columns), "training data (a feature of the model)")
     if task == "regression":
-        return Training(frame.loc[:, list(columns)], _numbers(target, "the training target"))
+        return Training(frame.loc[:, list(columns)], finite_numbers(target, "the training target"))
     codes = class_codes(target, classes)
     if (codes < 0).any():
         unknown = plain_label(target.iloc[int(np.flatnonzero(codes < 0)[0])])

@@ -49,6 +49,7 @@ AREAS: Final[dict[str, str]] = {
     "model": "Sanity of the model",
     "unlearning": "Forgetting",
     "ranking": "Rankings",
+    "feeds": "Feeds of comments",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -401,6 +402,75 @@ SUITES: Final[tuple[Suite, ...]] = (
                 title="Stability of the order",
                 question="Would other judges of the same kind have put the items in another order?",
                 cost="medium",
+            ),
+        ),
+    ),
+    Suite(
+        name="feed",
+        title="Feeds of comments",
+        takes=(
+            "single votes (one row per reader and comment: name reader, comment and vote), readers x comments (one row "
+            "per reader, one column per comment), or comments x readers (name the column of the comments)"
+        ),
+        example="simulated votes of two camps on comments in order of a civility score",
+        unit=("reader", "readers"),
+        columns=(
+            Role(name="reader", help="Who voted. In a table of readers x comments it may be left out."),
+            Role(name="comment", help="What was voted on: rows are comments, or single votes where vote is named too."),
+            Role(
+                name="vote",
+                help="With reader and comment: a number (above 0 approves), true or false, or words.",
+            ),
+            Role(name="published", help="With comment: its place in the feed that is judged, 1 is on top."),
+            Role(name="score", help="With comment: what the feed is sorted by, higher on top."),
+            Role(name="group", help="Of a reader: a group for which to report who is served; not judged.", many=True),
+            Role(name="weight", help="Of a reader: what the reader counts."),
+        ),
+        settings=(
+            Setting(name="lengths", help="How many comments are shown: one or more lengths, by default 5,10,20."),
+            Setting(name="approve", help="Votes above this number approve (default 0).", number=True),
+            Setting(
+                name="missing",
+                help="A missing vote is no approval (default), or is predicted from the others.",
+                choices=("none", "predict"),
+            ),
+            Setting(
+                name="order",
+                help="Where no column says it: by approvals (default), or as the comments stand in the file.",
+                choices=("approvals", "file"),
+            ),
+            Setting(
+                name="readers",
+                help="Whether these are all readers of the feed (default), or a random sample of them.",
+                choices=("all", "sample"),
+            ),
+        ),
+        checks=(
+            CheckSpec(
+                name="feed",
+                area="feeds",
+                title="Readers who are left out",
+                question="Is a sizeable group of readers that agrees on a comment left without one it approves?",
+                cost="medium",
+            ),
+        ),
+    ),
+    Suite(
+        name="clustering",
+        title="Clusters of people",
+        takes="a table with a row per person, a column that names each one's cluster, and sensitive columns",
+        example="k-means clusters of UCI Adult",
+        columns=(
+            Role(name="cluster", help="The cluster, or segment, that each row was put into."),
+            Role(name="sensitive", help="Groups that clusters should not set apart, such as sex.", many=True),
+        ),
+        checks=(
+            CheckSpec(
+                name="cluster_balance",
+                area="fairness",
+                title="Balance of clusters",
+                question="Is any group rare in some cluster, or crowded into it?",
+                cost="light",
             ),
         ),
     ),

@@ -4,6 +4,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aboveboard.collective.justified_comments import (
+        ApprovalImputer,
+        EJRReport,
+        JRReport,
+        Ranking,
+        RepresentativeRanker,
+        extended_justified_representation,
+        feed_audit,
+        justified_representation,
+    )
     from aboveboard.collective.selective_ranking import (
         RankingPath,
         SelectiveRanker,
@@ -16,22 +26,38 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "ApprovalImputer",
+    "EJRReport",
+    "JRReport",
+    "Ranking",
     "RankingPath",
+    "RepresentativeRanker",
     "SelectiveRanker",
     "StabilityReport",
     "TierCheck",
     "check_tiers",
+    "extended_justified_representation",
+    "feed_audit",
+    "justified_representation",
     "rank_audit",
     "ranks_from_orders",
     "stability_audit",
 ]
 
 _MODULES = {
+    "ApprovalImputer": "justified_comments",
+    "EJRReport": "justified_comments",
+    "JRReport": "justified_comments",
+    "Ranking": "justified_comments",
     "RankingPath": "selective_ranking",
+    "RepresentativeRanker": "justified_comments",
     "SelectiveRanker": "selective_ranking",
     "StabilityReport": "selective_ranking",
     "TierCheck": "selective_ranking",
     "check_tiers": "selective_ranking",
+    "extended_justified_representation": "justified_comments",
+    "feed_audit": "justified_comments",
+    "justified_representation": "justified_comments",
     "rank_audit": "selective_ranking",
     "ranks_from_orders": "selective_ranking",
     "stability_audit": "selective_ranking",

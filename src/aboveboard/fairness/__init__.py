@@ -4,6 +4,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from aboveboard.fairness.fair_kmeans import (
+        Barycenter,
+        RelaxMergeFairKMeans,
+        cluster_balance_audit,
+        sparse_wasserstein_barycenter,
+    )
     from aboveboard.fairness.randomized_fair_boc import (
         RandomizedFairClassifier,
         deterministic_fair_bayes_optimal,
@@ -22,10 +28,13 @@ if TYPE_CHECKING:
     )
 
 _MODULES: Final = {
+    "Barycenter": "fair_kmeans",
     "RandomizedFairClassifier": "randomized_fair_boc",
+    "RelaxMergeFairKMeans": "fair_kmeans",
     "RidgeBiasTheory": "ridge_bias",
     "bias_amplification": "ridge_bias",
     "bias_curve": "ridge_bias",
+    "cluster_balance_audit": "fair_kmeans",
     "deterministic_fair_bayes_optimal": "randomized_fair_boc",
     "fair_bayes_optimal": "randomized_fair_boc",
     "group_risk": "ridge_bias",
@@ -34,13 +43,17 @@ _MODULES: Final = {
     "ridge_bias_audit": "ridge_bias",
     "robustness_constant": "randomized_fair_boc",
     "simulate_group_risk": "ridge_bias",
+    "sparse_wasserstein_barycenter": "fair_kmeans",
 }
 
 __all__ = [
+    "Barycenter",
     "RandomizedFairClassifier",
+    "RelaxMergeFairKMeans",
     "RidgeBiasTheory",
     "bias_amplification",
     "bias_curve",
+    "cluster_balance_audit",
     "deterministic_fair_bayes_optimal",
     "fair_bayes_optimal",
     "group_risk",
@@ -49,6 +62,7 @@ __all__ = [
     "ridge_bias_audit",
     "robustness_constant",
     "simulate_group_risk",
+    "sparse_wasserstein_barycenter",
 ]
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from aboveboard.auditing.answers import OutsideError, PredictionType, Task
 from aboveboard.auditing.columns import value_hashes
 from aboveboard.auditing.frames import (
     MAX_NUMERIC_GROUPS,
@@ -23,11 +24,12 @@ from aboveboard.auditing.frames import (
     quartile_note,
     rounded_quartiles,
 )
+from aboveboard.auditing.given_columns import named_columns
 from aboveboard.auditing.parquet import ParquetSource
 from aboveboard.auditing.reading import ReadTable
 from aboveboard.auditing.streaming.passes import PartSums, Reader, Roles, SumTask, SurveyTask, run_tasks
 from aboveboard.auditing.streaming.survey import MOST_DISTINCT, ColumnSurvey, Survey
-from aboveboard.auditing.subject import OutsideError, PredictionType, Subject, Task, make_subject, named_columns
+from aboveboard.auditing.subject import Subject, make_subject
 from aboveboard.auditing.summaries import Units, drawn_positions, sample_positions
 from aboveboard.core.errors import InputError
 

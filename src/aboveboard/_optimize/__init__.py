@@ -1,0 +1,1 @@
+"""Optimisation that several areas share: sparse linear and integer programs."""
