@@ -14,7 +14,9 @@ __all__ = ["Report", "__version__", "audit", "compare", "open_model"]
 if TYPE_CHECKING:
     from aboveboard.auditing import Report, audit, compare, open_model
 
-_SUBPACKAGES = frozenset({"auditing", "collective", "core", "data", "fairness", "reproduce", "testing", "unlearning"})
+_SUBPACKAGES = frozenset(
+    {"auditing", "collective", "core", "data", "drift", "fairness", "reproduce", "testing", "unlearning"}
+)
 
 
 def __getattr__(name: str) -> Any:
