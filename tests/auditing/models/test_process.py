@@ -80,19 +80,19 @@ def litters(rows):
     Path("where.txt").write_text(tempfile.gettempdir())
     return rows["a"]
 def garbage(rows):
-    for fd in range(3, 20):
+    for fd in range(3, 1024):  # the socket has the first number that was free in the audit
         try: os.write(fd, b"\\xff" * 64)
         except OSError: pass
     return rows["a"]
 def lies(rows):
     import struct
-    for fd in range(3, 20):
+    for fd in range(3, 1024):  # the socket has the first number that was free in the audit
         try: os.write(fd, struct.pack(">IQ", 2, 0) + b"{}")
         except OSError: pass
     return rows["a"]
 def trickles(rows):
     import struct
-    for fd in range(3, 20):
+    for fd in range(3, 1024):  # the socket has the first number that was free in the audit
         try: os.write(fd, struct.pack(">IQ", 1 << 20, 0))
         except OSError: continue
         while True:
