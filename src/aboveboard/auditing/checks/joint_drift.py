@@ -28,7 +28,7 @@ _REPEATS: Final[dict[str, int]] = {"quick": 1, "standard": 2, "full": 5}
 _LADDER: Final[dict[str, tuple[str, ...] | None]] = {"quick": (), "standard": ("ranks",), "full": None}
 _NAMED: Final = 3
 _LITTLE: Final = 0.05
-_NOTHING_BUT_CHANCE: Final = 0.01
+_NOTHING_BUT_CHANCE: Final = 0.001
 _THEN, _NOW = "then", "now"
 
 
