@@ -52,8 +52,8 @@ def near_duplicates(A: Any, B: Any, metric: str = "euclidean", quantile: float =
     >>> import numpy as np
     >>> from aboveboard.drift import near_duplicates
     >>> rows = np.random.default_rng(0).normal(size=(500, 4))
-    >>> near_duplicates(rows[:260], rows[250:], quantile=0.0)["equal"].sum()
-    np.int64(10)
+    >>> int(near_duplicates(rows[:260], rows[250:], quantile=0.0)["equal"].sum())
+    10
     """
     if metric not in _METRICS:
         raise InputError(f"metric is {metric!r}", expected=f"one of {', '.join(map(repr, _METRICS))}")
