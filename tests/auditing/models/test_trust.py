@@ -140,12 +140,16 @@ HOSTILE = [
 @pytest.mark.parametrize("function", HOSTILE, ids=lambda f: f"{f.__module__}.{f.__name__}")
 def test_no_function_with_effects_is_trusted_however_it_is_wrapped(function):
     wrapped = [FunctionTransformer(function), FunctionTransformer(functools.partial(function, "x"))]
+    written = 0
     for model in wrapped:
         try:
             content = skops.io.dumps(model)
-        except Exception:
+        except Exception:  # skops refuses to write some of them, each in its own way
             continue
+        written += 1
         assert set(skops.io.get_untrusted_types(data=content)) - known_types()
+    if not written:
+        pytest.skip("skops writes no file with this function")
 
 
 def test_every_group_of_the_list_says_why_and_no_type_stands_in_two():
