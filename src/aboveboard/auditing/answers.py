@@ -261,7 +261,11 @@ def given_answers(
             return scores.argmax(axis=1), scores, None
         return _cut_scores(scores[:, 1], threshold, notes)
     if predicted.isna().any():
-        raise InputError(f"the predictions are missing in {int(predicted.isna().sum()):,} rows")
+        raise InputError(
+            f"the predictions are missing in {int(predicted.isna().sum()):,} rows",
+            expected="a prediction in every row",
+            remedy="Leave those rows out, and say so where you publish the audit",
+        )
     kind = prediction_type or _guessed_type(predicted, classes, task, notes)
     if kind == "label":
         codes = class_codes(predicted.to_numpy(), classes)

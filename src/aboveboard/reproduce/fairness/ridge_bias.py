@@ -153,8 +153,8 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
         tables += (real_table, _network(random_state))
         notes += [
             "No other library predicts group errors; the peer is the simulation itself. Where covariances commute, the "
-            "theory needs vectors only and is hundreds of times faster than 20 fits. Where they do not, each of its ten "
-            "steps or so inverts a matrix of the columns, as a fit does, and it is a few times faster.",
+            "theory needs vectors only and is hundreds of times faster than 20 fits. Where they do not, each of its "
+            "steps inverts a matrix of the columns, as a fit does, and it is a few times faster.",
             "The network is scikit-learn's MLPRegressor with one hidden layer. The theory speaks of models in their "
             "linear regime, so that only the direction is compared: whether the gap persists as the width grows.",
         ]
