@@ -25,7 +25,7 @@ from aboveboard.reproduce import Outcome, Scale
 __all__ = ["record", "run", "source_hash"]
 
 _VERSIONED = ("numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "joblib")
-_OF_EXTRAS = {"cluster": "distributed", "fast": "numba", "ot": "pot", "solvers": "ortools", "torch": "torch"}
+_OF_EXTRAS = {"cluster": "distributed", "fast": "numba", "solvers": "ortools", "torch": "torch"}
 _Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 

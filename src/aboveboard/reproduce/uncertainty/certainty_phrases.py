@@ -45,12 +45,10 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
     full = scale == "full"
     phrases, correct, vocabulary = truthfulqa_phrases()
     items: Items = (np.array(phrases, dtype=object), correct.astype(np.float64))
-    exact: dict[str, Any] = {} if full else {"eps": 0.0}  # the quick scale needs no extra
     now = phrase_calibration(phrases, correct, vocabulary)
-    fitted = CertaintyCalibrator(vocabulary, **exact).fit(phrases, correct)
-    held_out = _held_out(items, _ways(vocabulary, full), _SPLITS if full else 5, random_state)
-    way = "as published" if full else "as published, eps = 0"
-    before, after = held_out["unchanged"], held_out[way]
+    fitted = CertaintyCalibrator(vocabulary).fit(phrases, correct)
+    held_out = _held_out(items, _ways(vocabulary), _SPLITS if full else 5, random_state)
+    before, after = held_out["unchanged"], held_out["as published"]
     definitely = fitted.rule_[vocabulary.codes(["Definitely"])[0], vocabulary.codes(["Possibly"])[0]]
     (_, brier_before, _), (error, brier, _) = _scores(fitted.scores_)
     criteria = [
@@ -147,7 +145,7 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
 Way = Callable[[Any, Floats, Any, Floats], tuple[float, float, float]]
 
 
-def _ways(vocabulary: PhraseVocabulary, full: bool) -> dict[str, Way]:
+def _ways(vocabulary: PhraseVocabulary) -> dict[str, Way]:
     """Return what can be done, each as a function of training and held-out items: error, Brier score, entropy."""
 
     def restated(**options: Any) -> Way:
@@ -157,8 +155,10 @@ def _ways(vocabulary: PhraseVocabulary, full: bool) -> dict[str, Way]:
 
         return score
 
-    ways: dict[str, Way] = {
+    return {
         "unchanged": lambda p, y, q, z: _measured(q, z, vocabulary),  # noqa: ARG005
+        "as published": restated(),
+        "priced anew three times": restated(search="relinearised"),
         "as published, eps = 0": restated(eps=0.0),
         "all moves together": restated(search="joint"),
         "the best substitute for each phrase (row by row)": restated(eps=0.0, tau=0.0),
@@ -169,10 +169,6 @@ def _ways(vocabulary: PhraseVocabulary, full: bool) -> dict[str, Way]:
         "a new dictionary (words unchanged)": lambda p, y, q, z: _measured(q, z, _posterior(p, y, vocabulary)),
         "isotonic regression (numbers, not words)": _numbers(vocabulary, _isotonic),
     }
-    if full:
-        ways = {"unchanged": ways.pop("unchanged"), "as published": restated(), **ways}
-        ways["priced anew three times"] = restated(search="relinearised")
-    return ways
 
 
 def _scores(frame: Any) -> Floats:
@@ -407,9 +403,8 @@ def _live(vocabulary: PhraseVocabulary, random_state: int) -> tuple[Floats, list
     prompts = [smollm2.prompt(_conversation(claim)) for claim, _ in claims]
     said: Any = np.array(choose_phrases(smollm2.log_probabilities, prompts, vocabulary), dtype=object)
     y = np.array([float(true) for _, true in claims])
-    ways: dict[str, Way] = {name: _ways(vocabulary, False)[name] for name in ("unchanged", "all moves together")}
-    published = _ways(vocabulary, True)["as published"]
-    scores = _held_out((said, y), {**ways, "as published": published}, _SPLITS, random_state)
+    ways = {name: _ways(vocabulary)[name] for name in ("unchanged", "as published", "all moves together")}
+    scores = _held_out((said, y), ways, _SPLITS, random_state)
     found = phrase_calibration(said, y, vocabulary, n_boot=1000, random_state=random_state)
     assert found.ci is not None
     restated = _bootstrapped(said, y, vocabulary, random_state)

@@ -89,7 +89,7 @@ def phrase_audit(
         _advice(texts, y, vocabulary, n_splits, min_items, random_state),
     ]
     for name, column in () if groups is None else groups.items():
-        labels, of_group = np.unique(column.astype(str).to_numpy(dtype=object), return_inverse=True)
+        labels, of_group = np.unique(np.array([str(value) for value in column], dtype=object), return_inverse=True)
         by_group = _rates(of_group, y, said, tuple(labels))
         findings.append(_gaps(f"by {name}", str(name), by_group, **judged))
     return findings

@@ -44,8 +44,8 @@ class CertaintyCalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc
         How often each target phrase is wished: as now (where the vocabularies are the same; else all alike), or shares
         by phrase, those left out 0.
     eps : float
-        Weight of the entropy: above 0 plans are smooth, found by Sinkhorn iterations (extra ``ot``); 0 is a linear
-        program.
+        Weight of the entropy (of ``KL(T || ab')``): above 0 plans are smooth, found by Sinkhorn iterations; 0 is a
+        linear program.
     tau : float
         Weight of the wished usage. 0: each phrase goes to its best substitute, whatever comes of the others. Infinite:
         the usage is met exactly.
@@ -214,7 +214,8 @@ class CertaintyCalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc
             for k, j in zip(*np.nonzero(self.rule_ >= _RARE))
             if self.usage_[k] > 0 and normalised(said[k]) != normalised(target[j])
         ]
-        frame = pd.DataFrame(rows, columns=["say", "instead_of", "weight", "gain"])
+        frame = pd.DataFrame(rows, columns=["say", "instead_of", "weight", "gain"], dtype=object)
+        frame = frame.astype({"weight": float, "gain": float})
         return frame.sort_values("gain", ascending=False, ignore_index=True)
 
     def evaluate(self, phrases: Phrases, outcomes: ArrayLike) -> pd.DataFrame:

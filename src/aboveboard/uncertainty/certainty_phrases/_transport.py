@@ -8,22 +8,21 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from scipy.special import softmax
+from scipy.special import logsumexp, softmax
 
 from aboveboard._optimize.linear import linear_program
-from aboveboard.core.errors import MissingExtra
-from aboveboard.core.extras import require
 
 __all__ = ["entropic_plan", "exact_plan", "joint_plan"]
 
 Floats = NDArray[np.float64]
 
-_MARGIN: Final = 1e-6
+_ITERATIONS: Final = 20_000
+_TOLERANCE: Final = 1e-10
 _TANGENTS: Final = np.geomspace(1e-6, 1.0, 60)
 
 
 def entropic_plan(cost: Floats, a: Floats, b: Floats, *, eps: float, tau: float) -> tuple[Floats, str]:
-    """Minimise ``<cost, T> + tau KL(T'1 || b)``, less `eps` times the entropy of T, where the rows of T sum to `a`.
+    """Minimise ``<cost, T> + tau KL(T'1 || b) + eps KL(T || ab')`` where the rows of T sum to `a`.
 
     Parameters
     ----------
@@ -37,39 +36,43 @@ def entropic_plan(cost: Floats, a: Floats, b: Floats, *, eps: float, tau: float)
     -------
     plan : ndarray of shape (K, L)
     solver : {"sinkhorn", "linear program"}
-        The second where POT is not installed or did not converge: the plan is then that of eps = 0.
+        The second at eps = 0, and where the iterations did not converge: the plan is then that of eps = 0.
 
     Notes
     -----
-    Stabilised unbalanced Sinkhorn iterations of POT, O(K L) each, checked by the sums of the rows. Without a wish for
-    the columns, each row is a softmax.
+    Scaling iterations on the logarithms of the two scalings, O(K L) each: rows sum to `a` after every one, and small
+    `eps` neither overflows nor underflows. Without a wish for the columns, each row is a softmax.
     """
     if eps == 0:
         return exact_plan(cost, a, b, tau=tau), "linear program"
     if tau == 0:
         return a[:, None] * softmax(-cost / eps, axis=1), "sinkhorn"
-    try:
-        ot = require("ot", extra="ot", feature="CertaintyCalibrator with eps above 0")
-    except MissingExtra as error:
-        warnings.warn(f"{error}. The plan is the one of eps = 0, by a linear program.", UserWarning, stacklevel=4)
-        return exact_plan(cost, a, b, tau=tau), "linear program"
     open_ = b > 0
     plan = np.zeros_like(cost)
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")  # of convergence, which is checked below
-        plan[:, open_] = ot.unbalanced.sinkhorn_stabilized_unbalanced(
-            a, b[open_], cost[:, open_], eps, (np.inf, tau), numItermax=20_000, stopThr=1e-12
-        )
-    wished = np.abs(plan.sum(axis=0) - b).max() if np.isinf(tau) else 0.0
-    if not max(np.abs(plan.sum(axis=1) - a).max(), wished) < _MARGIN:
-        warnings.warn(
-            f"Sinkhorn's iterations did not converge at eps = {eps:g}. The plan is the one of eps = 0, by a linear "
-            "program.",
-            UserWarning,
-            stacklevel=4,
-        )
-        return exact_plan(cost, a, b, tau=tau), "linear program"
-    return plan, "sinkhorn"
+    plan[:, open_], converged = _sinkhorn(cost[:, open_], a, b[open_], eps, tau)
+    if converged:
+        return plan, "sinkhorn"
+    warnings.warn(
+        f"Sinkhorn's iterations did not converge at eps = {eps:g}: the plan is that of eps = 0, by a linear program.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return exact_plan(cost, a, b, tau=tau), "linear program"
+
+
+def _sinkhorn(cost: Floats, a: Floats, b: Floats, eps: float, tau: float) -> tuple[Floats, bool]:
+    """Return ``T = ab' exp((f + g - cost) / eps)``, whose potentials f and g make the gradient vanish."""
+    kernel, log_a, log_b = -cost / eps, np.log(a), np.log(b)
+    damping = 1.0 if np.isinf(tau) else tau / (tau + eps)
+    g = np.zeros(len(b))  # potentials over eps
+    for _ in range(_ITERATIONS):
+        f = -logsumexp(kernel + g + log_b, axis=1)
+        before, g = g, -damping * logsumexp(kernel + f[:, None] + log_a[:, None], axis=0)
+        if np.abs(g - before).max() < _TOLERANCE:
+            break
+    f = -logsumexp(kernel + g + log_b, axis=1)
+    plan: Floats = np.exp(kernel + f[:, None] + g + log_a[:, None] + log_b)
+    return plan, bool(np.abs(g - before).max() < _TOLERANCE)
 
 
 def exact_plan(cost: Floats, a: Floats, b: Floats, *, tau: float) -> Floats:
@@ -104,9 +107,11 @@ def _program(
     if np.isinf(tau):
         blocks.append((into_columns, None, None, b, b))
     if wished:
-        for q in _TANGENTS:  # of q log(q / b) - q + b, each below it
-            slope = sparse.diags(tau * np.log(q / np.where(b > 0, b, 1.0)))
-            blocks.append((slope @ into_columns, -sparse.identity(L), None, -np.inf, tau * (q - b)))
+        q = np.repeat(_TANGENTS, L)  # where q log(q / b) - q + b is touched: a row for each tangent and column
+        wish, each = np.tile(b, len(_TANGENTS)), np.ones((len(_TANGENTS), 1))
+        slope = sparse.diags(tau * np.log(q / np.where(wish > 0, wish, 1.0)))
+        on_divergence = -sparse.kron(each, sparse.identity(L))
+        blocks.append((slope @ sparse.kron(each, into_columns), on_divergence, None, -np.inf, tau * (q - wish)))
     if residuals is not None:
         moved = sparse.csr_matrix(residuals.reshape(K * L, bins).T)
         blocks += [(sign * moved, None, -sparse.identity(bins), -np.inf, 0.0) for sign in (1, -1)]
