@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 
 from aboveboard.core import InputError
 from aboveboard.uncertainty import abstention_audit, uncertainty_measures
-from aboveboard.uncertainty.risk_decomposition._audit import known_as
+from aboveboard.uncertainty.risk_decomposition._audit import measure_name
 
 
 def drawn(n=2000, seed=0):
@@ -72,10 +72,10 @@ def test_rows_that_choose_are_booleans():
 
 
 def test_measures_are_called_by_their_names():
-    assert known_as(("log", "excess", "outer", "inner")) == "mutual information"
-    assert known_as(("log", "bayes", "outer", "")) == "expected entropy"
-    assert known_as(("spherical", "bayes", "outer", "")) == "spherical bayes, outer"
-    assert known_as("epkl") == "epkl"
+    assert measure_name(("log", "excess", "outer", "inner")) == "mutual information"
+    assert measure_name(("log", "bayes", "outer", "")) == "expected entropy"
+    assert measure_name(("spherical", "bayes", "outer", "")) == "spherical bayes, outer"
+    assert measure_name("epkl") == "epkl"
 
 
 def test_hostile_names_pass(hostile_name):

@@ -28,7 +28,7 @@ from aboveboard.auditing.suites import Effort
 from aboveboard.core.errors import InputError
 from aboveboard.core.finding import Column, Figure, Finding, Line, Series, Severity, Table
 from aboveboard.uncertainty import RiskDecomposition, abstention_audit, rank_measures
-from aboveboard.uncertainty.risk_decomposition._audit import known_as
+from aboveboard.uncertainty.risk_decomposition import measure_name
 
 __all__ = ["check"]
 
@@ -86,7 +86,7 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
         measured = pd.concat([family, pd.DataFrame({_OWN: own})], axis=1)
         best = _best(subject, measured.loc[chooses], wrong[chooses], chooses)
         doubts = [
-            _Doubt(known_as(best), _placed(subject, measured[best].to_numpy(), rng), ~chooses),
+            _Doubt(measure_name(best), _placed(subject, measured[best].to_numpy(), rng), ~chooses),
             *([_Doubt(_OWN, doubts[0].place, ~chooses)] if best != _OWN else []),
         ]
         findings = _best_measure(subject, measured, wrong, chooses, random_state)

@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -442,9 +443,9 @@ def _by_pairs(members: Floats) -> Floats:
 
 
 def _peak_mb() -> float:
-    import resource
-
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024.0
+    """Return the peak of this program's memory; that of `getrusage` is inherited from the process that started it."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    return float(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM"))) / 1024.0
 
 
 def _peer(seed: int) -> tuple[dict[str, Any], list[Criterion], list[tuple[Any, ...]]]:

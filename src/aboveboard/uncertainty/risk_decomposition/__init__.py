@@ -12,7 +12,7 @@ N. Kotelevskii, V. Kondratyev, M. Takac, E. Moulines, M. Panov, "From Risk to Un
 Uncertainty Measures via Bayesian Estimation", ICLR 2025. https://arxiv.org/abs/2402.10727
 """
 
-from aboveboard.uncertainty.risk_decomposition._audit import abstention_audit
+from aboveboard.uncertainty.risk_decomposition._audit import abstention_audit, measure_name
 from aboveboard.uncertainty.risk_decomposition._estimator import RiskDecomposition
 from aboveboard.uncertainty.risk_decomposition._ranking import rank_measures
 from aboveboard.uncertainty.risk_decomposition._risks import (
@@ -30,6 +30,7 @@ __all__ = [
     "RiskDecomposition",
     "abstention_audit",
     "central_prediction",
+    "measure_name",
     "named_measure",
     "pointwise_risk",
     "rank_measures",

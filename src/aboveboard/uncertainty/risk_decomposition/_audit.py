@@ -11,7 +11,7 @@ from aboveboard.core.finding import Column, Figure, Finding, Interval, Line, Ser
 from aboveboard.uncertainty.risk_decomposition._ranking import LEAST_EVENTS, Areas, areas_under_curve, column_text
 from aboveboard.uncertainty.risk_decomposition._risks import NAMES
 
-__all__ = ["abstention_audit", "known_as"]
+__all__ = ["abstention_audit", "measure_name"]
 
 _COMMON: Final[dict[str, Any]] = {"check": "abstention", "area": "uncertainty"}
 _SHOWN: Final = 15
@@ -92,7 +92,7 @@ def abstention_audit(
     difference = _beside_baseline(measures, showing, best, confidence)
     severity: Severity = "ok" if low[best] > least_auroc else "warn" if high[best] < least_auroc else "note"
     status: Status = "inconclusive" if severity == "note" else "ran"
-    name = known_as(measures.columns[best])
+    name = measure_name(measures.columns[best])
     return [
         Finding(
             id=finding_id,
@@ -119,7 +119,7 @@ def abstention_audit(
     ]
 
 
-def known_as(label: Any) -> str:
+def measure_name(label: Any) -> str:
     """Return a measure's place in the family as text, with the name that it is known by where it has one."""
     for name, place in NAMES.items():
         if label in (name, (place["score"], place["kind"], place["truth"], place.get("prediction", ""))):
@@ -163,7 +163,7 @@ def _evidence(
     measures: pd.DataFrame, showing: Areas, best: int, low: Any, high: Any, noun: str, limit: float
 ) -> tuple[Table, Figure]:
     order = [best, *(i for i in np.argsort(-showing.value, kind="stable") if i != best)][:_SHOWN]
-    names = [known_as(measures.columns[i]) for i in order]
+    names = [measure_name(measures.columns[i]) for i in order]
     table = Table(
         f"How well measures of uncertainty tell {noun}",
         (
