@@ -12,7 +12,7 @@ N. Kotelevskii et al., "From Risk to Uncertainty", ICLR 2025. E. Jones, S. Sagaw
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -75,36 +75,36 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
     """
     rng = np.random.default_rng(random_state)
     wrong = subject.prediction != subject.y
-    own = _own_doubt(subject)
     if not _enough(subject, wrong, np.ones(len(subject), dtype=bool)):
-        return [_too_few(subject, wrong), *_by_group(subject, _placed(subject, own, rng), wrong, rng)]
-    family, why = _family(subject)
-    chooses = _half(subject, rng)
-    doubts = [_Doubt(_OWN, _placed(subject, own, rng), np.ones(len(subject), dtype=bool))]
-    findings = []
-    if family is not None and all(_enough(subject, wrong, half) for half in (chooses, ~chooses)):
-        measured = pd.concat([family, pd.DataFrame({_OWN: own})], axis=1)
-        best = _best(subject, measured.loc[chooses], wrong[chooses], chooses)
-        doubts = [
-            _Doubt(measure_name(best), _placed(subject, measured[best].to_numpy(), rng), ~chooses),
-            *([_Doubt(_OWN, doubts[0].place, ~chooses)] if best != _OWN else []),
-        ]
-        findings = _best_measure(subject, measured, wrong, chooses, random_state)
-        why = (
-            "The measure was chosen on one half of the rows and is shown on the other."
-            if best != _OWN
-            else f"Of {measured.shape[1]} measures, none of the ensemble's told errors better on one half of the rows."
-        )
-    elif family is not None:
-        why = "There are too few errors to choose among the measures of the ensemble."
-    return [
-        _accuracy(subject, doubts, wrong, why),
-        *findings,
-        *_by_group(subject, doubts[0].place, wrong, rng),
-    ]
+        place = _placed(subject, _own_doubt(subject), rng)
+        return [_too_few(subject, wrong), *_by_group(subject, place, wrong, rng)]
+    doubts, chosen, why = _doubts(subject, wrong, rng, random_state)
+    return [_accuracy(subject, doubts, wrong, why), *chosen, *_by_group(subject, doubts[0].place, wrong, rng)]
 
 
 # --- measures ---------------------------------------------------------------------------------------------------------
+
+
+def _doubts(
+    subject: Subject, wrong: Mask, rng: np.random.Generator, random_state: int
+) -> tuple[list[_Doubt], list[Finding], str]:
+    """Return the measures to abstain by, the best first; the finding on their choice; and a sentence about it."""
+    own = _own_doubt(subject)
+    alone = _Doubt(_OWN, _placed(subject, own, rng), np.ones(len(subject), dtype=bool))
+    family, why = _family(subject)
+    if family is None:
+        return [alone], [], why
+    chooses = _half(subject, rng)
+    if not all(_enough(subject, wrong, half) for half in (chooses, ~chooses)):
+        return [alone], [], "There are too few errors to choose among the measures of the ensemble."
+    measured = pd.concat([family, pd.DataFrame({_OWN: own})], axis=1)
+    findings = _best_measure(subject, measured, wrong, chooses, random_state)
+    best = _best(subject, measured.loc[chooses], wrong[chooses], chooses)
+    other_half = replace(alone, judged=~chooses)
+    if best == _OWN:
+        return [other_half], findings, "On one half of the rows no measure of the ensemble told errors better."
+    first = _Doubt(measure_name(best), _placed(subject, measured[best].to_numpy(), rng), ~chooses)
+    return [first, other_half], findings, "The measure was chosen on one half of the rows and is shown on the other."
 
 
 def _own_doubt(subject: Subject) -> Floats:

@@ -18,7 +18,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from aboveboard._stats.intervals import newcombe
-from aboveboard.auditing.columns import coded, comparable_columns, numbers
+from aboveboard.auditing.columns import coded, comparable_columns
 from aboveboard.auditing.estimates import Rate, Rows, percent
 from aboveboard.auditing.group_shares import GroupShare, group_share_finding
 from aboveboard.auditing.subject import Subject
@@ -111,7 +111,7 @@ def _encoded(*frames: pd.DataFrame) -> list[Floats]:
         if column.values is None or column.kind == "boolean":
             parts += _word_columns(column.codes, column.levels, len(first))
         else:
-            parts += _number_columns(numbers(whole[name]), len(first))
+            parts += _number_columns(column.values, len(first))
     points = np.column_stack(parts).astype(np.float32)
     ends = np.cumsum([len(frame) for frame in frames])
     return np.split(points, ends[:-1])
