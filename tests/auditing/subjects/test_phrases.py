@@ -137,10 +137,10 @@ def test_the_example_is_the_published_counts():
 
 def test_hostile_phrases_and_groups_go_through_every_output(hostile_name):
     phrase = " ".join(hostile_name.split()) or "blank"
-    rows = [(phrase, 0, 0.9, hostile_name), ("maybe", 1, 0.1, hostile_name)] * 40
-    names = pd.Index(["said", "true", "p", hostile_name], dtype=object)
-    frame = pd.DataFrame(rows, columns=names, dtype=object).astype({"true": int, "p": float})
-    columns = COLUMNS | {"mean": "p", "group": hostile_name}
+    said, group = (pd.Series(texts, dtype=object) for texts in ([phrase, "maybe"] * 40, [hostile_name] * 80))
+    frame = pd.DataFrame({0: said, 1: [0, 1] * 40, 2: [0.9, 0.1] * 40, 3: group})
+    frame.columns = ["said", "true", "p", "who"]
+    columns = COLUMNS | {"mean": "p", "group": "who"}
     report = aboveboard.audit(None, frame, suite="phrases", columns=columns, effort="quick")
     assert "<script>alert(1)" not in report.to_html()
     assert render_text(report)
