@@ -50,6 +50,7 @@ AREAS: Final[dict[str, str]] = {
     "unlearning": "Forgetting",
     "ranking": "Rankings",
     "feeds": "Feeds of comments",
+    "allocation": "Scarce stocks",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -471,6 +472,41 @@ SUITES: Final[tuple[Suite, ...]] = (
                 title="Balance of clusters",
                 question="Is any group rare in some cluster, or crowded into it?",
                 cost="light",
+            ),
+        ),
+    ),
+    Suite(
+        name="allocation",
+        title="Allocations of a scarce stock",
+        takes="a log with a row per request, in order of arrival: what was asked for, and what was granted",
+        example="a simulated log of US communities that share a daily stock, first come first served",
+        unit=("request", "requests"),
+        columns=(
+            Role(name="demand", help="What was asked for; 0 is no request."),
+            Role(name="granted", help="What was granted, in the same unit."),
+            Role(name="round", help="What has a stock of its own, such as a day; by default all rows are one round."),
+            Role(name="site", help="Where: each site has a stock of its own, and is reported like a group."),
+            Role(name="order", help="When the request came: a number or a time; by default rows are in order."),
+            Role(name="slot", help="The place in the queue, such as an hour; by default queues are cut into parts."),
+            Role(name="stock", help="The stock of the row's round; or --setting stock=NUMBER."),
+            Role(name="group", help="A group whose requests are compared with the others', such as sex.", many=True),
+            Role(
+                name="share",
+                help="For each group column, in order: the population share of the row's group.",
+                many=True,
+            ),
+        ),
+        settings=(
+            Setting(name="stock", help="The stock of each round; without it, what was granted.", number=True),
+            Setting(name="slots", help="Into how many parts a queue is cut (default 10).", number=True),
+        ),
+        checks=(
+            CheckSpec(
+                name="allocation_audit",
+                area="allocation",
+                title="Who gets what",
+                question="Does the place in the queue, or a group, decide how much somebody gets?",
+                cost="medium",
             ),
         ),
     ),

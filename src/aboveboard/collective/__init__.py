@@ -4,6 +4,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aboveboard.collective.equitable_allocation import (
+        Benchmark,
+        EquityReport,
+        ExternalEquityAllocator,
+        InternalEquityAllocator,
+        allocation_audit,
+        clairvoyant_lp,
+        clairvoyant_milp,
+        ex_post_bounds,
+        simulate,
+    )
     from aboveboard.collective.justified_comments import (
         ApprovalImputer,
         EJRReport,
@@ -27,7 +38,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ApprovalImputer",
+    "Benchmark",
     "EJRReport",
+    "EquityReport",
+    "ExternalEquityAllocator",
+    "InternalEquityAllocator",
     "JRReport",
     "Ranking",
     "RankingPath",
@@ -35,18 +50,27 @@ __all__ = [
     "SelectiveRanker",
     "StabilityReport",
     "TierCheck",
+    "allocation_audit",
     "check_tiers",
+    "clairvoyant_lp",
+    "clairvoyant_milp",
+    "ex_post_bounds",
     "extended_justified_representation",
     "feed_audit",
     "justified_representation",
     "rank_audit",
     "ranks_from_orders",
+    "simulate",
     "stability_audit",
 ]
 
 _MODULES = {
     "ApprovalImputer": "justified_comments",
+    "Benchmark": "equitable_allocation",
     "EJRReport": "justified_comments",
+    "EquityReport": "equitable_allocation",
+    "ExternalEquityAllocator": "equitable_allocation",
+    "InternalEquityAllocator": "equitable_allocation",
     "JRReport": "justified_comments",
     "Ranking": "justified_comments",
     "RankingPath": "selective_ranking",
@@ -54,12 +78,17 @@ _MODULES = {
     "SelectiveRanker": "selective_ranking",
     "StabilityReport": "selective_ranking",
     "TierCheck": "selective_ranking",
+    "allocation_audit": "equitable_allocation",
     "check_tiers": "selective_ranking",
+    "clairvoyant_lp": "equitable_allocation",
+    "clairvoyant_milp": "equitable_allocation",
+    "ex_post_bounds": "equitable_allocation",
     "extended_justified_representation": "justified_comments",
     "feed_audit": "justified_comments",
     "justified_representation": "justified_comments",
     "rank_audit": "selective_ranking",
     "ranks_from_orders": "selective_ranking",
+    "simulate": "equitable_allocation",
     "stability_audit": "selective_ranking",
 }
 """The method that each name belongs to; its module is loaded when the name is asked for."""
