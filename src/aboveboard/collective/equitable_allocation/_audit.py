@@ -211,15 +211,14 @@ def _slot_table(log: AllocationLog, rates: Rates, best: Floats, ratio: Floats, l
 
 def _sizes(log: AllocationLog, least: int) -> Table:
     """Return fill rates by what was asked for: the mean over a slot hides whose requests are met."""
-    edges = np.unique(np.quantile(log.demand, [0.25, 0.5, 0.75]))
+    edges = np.unique([float(f"{edge:.3g}") for edge in np.quantile(log.demand, [0.25, 0.5, 0.75])])
     band = np.searchsorted(edges, log.demand)
+    texts = [f"up to {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in zip(edges, edges[1:])), f"above {edges[-1]:g}"]
     total = max(float(log.granted.sum()), np.finfo(float).tiny)
     rows: list[tuple[Cell, ...]] = []
     for code in np.unique(band).tolist():
-        inside = band == code
+        inside, text = band == code, texts[code]
         n = int(inside.sum())
-        asked = log.demand[inside]
-        text = f"{asked.min():.6g}" if asked.min() == asked.max() else f"{asked.min():.6g} to {asked.max():.6g}"
         if n < least:
             rows.append((text, n, SUPPRESSED, SUPPRESSED))
         else:

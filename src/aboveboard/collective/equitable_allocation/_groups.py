@@ -12,11 +12,12 @@ from aboveboard._optimize.linear import integer_program, linear_program
 from aboveboard.collective.equitable_allocation._demands import Floats, Ints
 from aboveboard.core.errors import InputError
 
-__all__ = ["Groups", "best_counts", "clairvoyant_milp", "expected_optimum", "largest_remainders", "read_groups"]
+__all__ = ["Groups", "best_counts", "clairvoyant_milp", "expected_optimum", "read_groups", "whole_reserves"]
 
 _SHARES: Final = 1e-6
 _DUAL: Final = 1e-7
 _KEPT: Final = 1e-9
+_ROUNDING: Final = 1e-6
 
 
 @dataclass(frozen=True)
@@ -245,9 +246,30 @@ def best_counts(arrived: Ints, groups: Groups, time_limit: float | None = None) 
     return float((served / groups.due).min())
 
 
-def largest_remainders(due: Floats) -> Ints:
-    """Return whole numbers within 1 of `due` whose sum is that of `due`, rounded down."""
-    whole = np.floor(due + 1e-6).astype(np.intp)
-    order = np.argsort(-(due - whole), kind="stable")
-    whole[order[: max(int(due.sum() + 1e-6) - int(whole.sum()), 0)]] += 1
-    return whole
+def whole_reserves(x: Floats, most: Ints, groups: Groups, time_limit: float = 10.0) -> Ints:
+    """Return the whole numbers nearest to `x`, at most `most`, that leave the group with least as well off as any can.
+
+    Notes
+    -----
+    Two integer programs: for the least share, and for the sum of distances from `x`.
+    """
+    types, size = groups.member.shape
+    least = best_counts(most, groups, time_limit)
+    one = sparse.eye_array(types)
+    served = sparse.csr_array(np.vstack([groups.member.T, np.ones((1, types))]).astype(np.float64))
+    found = integer_program(
+        np.append(np.zeros(types), np.ones(types)),
+        sparse.vstack(
+            [
+                sparse.hstack([served, sparse.csr_array((size + 1, types))]),
+                sparse.hstack([one, -one]),
+                sparse.hstack([one, one]),
+            ]
+        ),
+        np.concatenate([least * groups.due - _ROUNDING, [np.floor(x.sum() + _ROUNDING)], np.full(types, -np.inf), x]),
+        np.concatenate([np.full(size, np.inf), [float(groups.supply)], x, np.full(types, np.inf)]),
+        np.append(np.ones(types, dtype=bool), np.zeros(types, dtype=bool)),
+        high=np.append(most.astype(np.float64), np.full(types, np.inf)),
+        time_limit=time_limit,
+    )
+    return found.x[:types].astype(np.intp)

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 import aboveboard
 from aboveboard.collective.equitable_allocation._demands import Floats, Ints
 from aboveboard.collective.equitable_allocation._external import PAPER
-from aboveboard.collective.equitable_allocation._groups import expected_optimum, largest_remainders, read_groups
+from aboveboard.collective.equitable_allocation._groups import expected_optimum, read_groups, whole_reserves
 from aboveboard.core.certificate import Assumption, Certificate
 from aboveboard.core.errors import InputError
 
@@ -90,8 +90,8 @@ class InternalEquityAllocator(BaseEstimator):  # type: ignore[misc]
     arrivals in expectation, in whatever order they come: all that is possible where arrivals mirror the population, and
     `ratio_` of it elsewhere. Goods that can be divided need no rule: b/n to each of n arrivals.
 
-    "reserve" keeps units for each combination of groups: the whole numbers next to an optimum of the benchmark in which
-    as many of each may be served as come with probability 1 - risk. It serves an arrival while its reserve is not used
+    "reserve" keeps units for each combination of groups: the whole numbers nearest to an optimum of the benchmark in
+    which as many of each may be served as come with probability 1 - risk, and the best of them for the least group. It serves an arrival while its reserve is not used
     up, and else if more is left than the reserves will need: of each, what it lacks, at most the 1 - risk quantile of
     the arrivals to come.
 
@@ -236,9 +236,10 @@ class InternalEquityAllocator(BaseEstimator):  # type: ignore[misc]
         n = self._n()
         chance = np.minimum(np.bincount(self._kinds, self.rates_) / n, 1.0)
         later = np.arange(n, -1, -1)[:, None]
-        may_come = binom.ppf(1.0 - self.risk, later, chance[None, :])
-        x = expected_optimum(may_come[0], replace(self.groups_, member=member))[1]
-        self._reserved, self._later = largest_remainders(x), may_come[1:].astype(np.intp)
+        may_come = binom.ppf(1.0 - self.risk, later, chance[None, :]).astype(np.intp)
+        groups = replace(self.groups_, member=member)
+        x = expected_optimum(may_come[0].astype(np.float64), groups)[1]
+        self._reserved, self._later = whole_reserves(x, may_come[0], groups), may_come[1:]
         self.reserves_ = self._reserved[self._kinds]
 
     def _n(self) -> int:
