@@ -224,7 +224,7 @@ def test_no_recorded_figure_is_repeated_by_hand(method):
 
 @pytest.fixture(scope="module")
 def adult_scope():
-    """Return what a remedy snippet finds in scope: a model of the Adult data, its rows and their sex; votes; requests."""
+    """Return what a remedy snippet finds in scope: a model of the Adult data, its rows, their sex; votes; requests."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     from aboveboard.data import load_adult

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 _SLOTS: Final = 10
 _MOST_SLOTS: Final = 1_000
 _MOST_GROUPS: Final = 50
+_ROUNDED: Final = 1e-3
+"""How far rounded shares may sum to more than 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,18 +249,20 @@ def _shares(
     found: dict[str, dict[str, float]] = {}
     for column, (name, labels) in zip(columns, groups.items()):
         values = _amounts(column, "share")[order]
-        stated = pd.Series(values).groupby(labels).agg(["min", "max"])
-        if (stated["min"] != stated["max"]).any() or not stated["min"].gt(0).all():
+        codes, names = pd.factorize(labels)
+        stated = np.empty(len(names))
+        stated[codes] = values
+        if (stated[codes] != values).any() or not (stated > 0).all():
             raise InputError(
                 f"a group of {name!r} has no share, or several", expected="the same positive share in all its rows"
             )
-        if stated["min"].sum() > 1.0 + 1e-3:
+        if stated.sum() > 1.0 + _ROUNDED:
             raise InputError(
-                f"the shares of {name!r} sum to {stated['min'].sum():.4g}",
+                f"the shares of {name!r} sum to {stated.sum():.4g}",
                 expected="shares of the population, which sum to at most 1",
             )
-        scale = max(1.0, float(stated["min"].sum()))
-        found[name] = {str(label): float(value) / scale for label, value in stated["min"].items()}
+        stated /= max(1.0, stated.sum())
+        found[name] = dict(zip(map(str, names), stated.tolist()))
     return found
 
 

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any, Final
 
 import numpy as np
@@ -213,7 +214,7 @@ def _sizes(log: AllocationLog, least: int) -> Table:
     """Return fill rates by what was asked for: the mean over a slot hides whose requests are met."""
     edges = np.unique([float(f"{edge:.3g}") for edge in np.quantile(log.demand, [0.25, 0.5, 0.75])])
     band = np.searchsorted(edges, log.demand)
-    texts = [f"up to {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in zip(edges, edges[1:])), f"above {edges[-1]:g}"]
+    texts = [f"up to {edges[0]:g}", *(f"{a:g} to {b:g}" for a, b in pairwise(edges)), f"above {edges[-1]:g}"]
     total = max(float(log.granted.sum()), np.finfo(float).tiny)
     rows: list[tuple[Cell, ...]] = []
     for code in np.unique(band).tolist():

@@ -91,9 +91,9 @@ class InternalEquityAllocator(BaseEstimator):  # type: ignore[misc]
     `ratio_` of it elsewhere. Goods that can be divided need no rule: b/n to each of n arrivals.
 
     "reserve" keeps units for each combination of groups: the whole numbers nearest to an optimum of the benchmark in
-    which as many of each may be served as come with probability 1 - risk, and the best of them for the least group. It serves an arrival while its reserve is not used
-    up, and else if more is left than the reserves will need: of each, what it lacks, at most the 1 - risk quantile of
-    the arrivals to come.
+    which as many of each may be served as come with probability 1 - risk, and the best of them for the least group. It
+    serves an arrival while its reserve is not used up, and else if more is left than the reserves will need: of each,
+    what it lacks, at most the 1 - risk quantile of the arrivals to come.
 
     `fit` solves a few linear programs with a column for each type; a decision takes O(types).
 

@@ -150,7 +150,7 @@ def read_log(log: Any, supply: ArrayLike | None, slots: int) -> AllocationLog:
 
 def labels_of(values: Any, kept: NDArray[np.bool_], what: str) -> tuple[Ints, tuple[str, ...]]:
     """Return a code for each request, and what the codes are called; missing values are a group of their own."""
-    series = pd.Series(values).reset_index(drop=True)
+    series = pd.Series(np.asarray(values, dtype=object), dtype=object)
     if len(series) != len(kept):
         raise InputError(f"{what} has {len(series):,} values", expected=f"one for each of {len(kept):,} rows")
     codes, found = pd.factorize(series[kept])
@@ -204,12 +204,13 @@ def _codes(log: Any, name: str, n: int) -> tuple[Ints, list[str]]:
     """Return codes and names of a column, numbers ascending and texts in order of appearance; zeros without it."""
     if name not in log:
         return np.zeros(n, dtype=np.intp), [""]
-    series = pd.Series(log[name]).reset_index(drop=True)
+    values = np.asarray(log[name])
+    numeric = values.dtype.kind in "iufM"
+    series = pd.Series(values, dtype=None if numeric else object)
     if len(series) != n:
         raise InputError(f"{name} has {len(series):,} values", expected=f"one for each of {n:,} rows")
     if series.isna().any():
         raise InputError(f"the {name} is missing in {int(series.isna().sum()):,} rows", expected="one in every row")
-    numeric = pd.api.types.is_numeric_dtype(series) or pd.api.types.is_datetime64_any_dtype(series)
     codes, found = pd.factorize(series, sort=numeric)
     return codes.astype(np.intp), [str(value) for value in found]
 

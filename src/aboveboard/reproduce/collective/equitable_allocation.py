@@ -52,7 +52,7 @@ _EPSILON: Final = 1e-3
 def run(scale: Scale, *, random_state: int) -> Outcome:
     """Run the experiment: seconds, or some minutes with more instances, real data and speed."""
     full = scale == "full"
-    instances = _instances(200 if full else 8, random_state)
+    instances = _instances(200 if full else 6, random_state)
     fills = _random_instances(instances, 200_000 if full else 20_000, random_state)
     criteria = _ratios(fills)
     criteria += _exactness(instances, 200_000 if full else 20_000, random_state)
