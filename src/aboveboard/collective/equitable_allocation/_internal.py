@@ -95,7 +95,8 @@ class InternalEquityAllocator(BaseEstimator):  # type: ignore[misc]
     serves an arrival while its reserve is not used up, and else if more is left than the reserves will need: of each,
     what it lacks, at most the 1 - risk quantile of the arrivals to come.
 
-    `fit` solves a few linear programs with a column for each type; a decision takes O(types).
+    `fit` solves a few linear programs with a column for each type; "reserve" also keeps a table of arrivals x
+    combinations of groups, and two small integer programs. A decision takes O(types).
 
     References
     ----------
