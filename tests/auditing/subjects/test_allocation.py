@@ -56,6 +56,11 @@ def test_other_types_of_columns_give_the_same_subject(dtype):
     assert read(other).data_sha256 == read(log()).data_sha256
 
 
+def test_rows_without_a_group_need_no_share():
+    frame = log().assign(sex=[None, *"MFMFM"], part=[None, 0.4, 0.6, 0.4, 0.6, 0.4])
+    assert read(frame).shares == {"sex": {"F": 0.6, "M": 0.4}}
+
+
 def test_a_stock_is_a_setting_or_a_column():
     assert read(log(), stock=4.0).supply == 4.0
     by_row = read(log().assign(b=[4.0] * 3 + [6.0] * 3), {**COLUMNS, "stock": "b"})

@@ -74,6 +74,22 @@ def test_groups_are_held_against_the_others_and_against_their_shares():
     assert (even["fill/coin"].severity, even["share/coin"].severity) == ("ok", "ok")
 
 
+def test_a_part_of_the_population_that_never_came_is_not_ok():
+    log = queue(rounds=150)
+    coin = np.random.default_rng(1).choice(["heads", "tails"], len(log))
+    found = by_id(log, 10.0, {"coin": coin}, shares={"coin": {"heads": 0.45, "tails": 0.45}})["share/coin"]
+    assert found.status == "inconclusive"
+    assert "10 % of the population" in found.reason
+
+
+def test_places_with_few_requests_are_not_said_to_be_fair():
+    log = queue(rounds=150, policy="attenuated")
+    kept = log[(log["slot"] != 5) | (log["round"] < 4)]
+    found = by_id(kept, 10.0)["slots"]
+    assert found.severity == "ok"
+    assert "with 10 requests or more" in found.statement
+
+
 def test_small_groups_and_what_would_give_them_away_are_not_shown():
     log = queue(rounds=30)
     group = np.array(["a"] * 100 + ["b"] * 135 + [None] * 5, dtype=object)

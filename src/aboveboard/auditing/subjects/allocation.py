@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from aboveboard.auditing.frames import column_kind, group_codes, numbers, plain_label
+from aboveboard.auditing.frames import MISSING, column_kind, group_codes, numbers, plain_label
 from aboveboard.auditing.suite_subject import Example, RoleColumns, SuiteSubject, fingerprint
 from aboveboard.core.errors import InputError
 
@@ -248,8 +248,9 @@ def _shares(
         )
     found: dict[str, dict[str, float]] = {}
     for column, (name, labels) in zip(columns, groups.items()):
-        values = _amounts(column, "share")[order]
-        codes, names = pd.factorize(labels)
+        known = labels != MISSING
+        values = _amounts(column.iloc[order][known], "share")
+        codes, names = pd.factorize(labels[known])
         stated = np.empty(len(names))
         stated[codes] = values
         if (stated[codes] != values).any() or not (stated > 0).all():

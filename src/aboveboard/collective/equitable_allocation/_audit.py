@@ -143,10 +143,11 @@ def _slots(log: AllocationLog, limit: float, source: str, least: int) -> Finding
     if bad:
         worst = int(np.where(judged & (high < limit), ratio, np.inf).argmin())
     where = f"{short(log.slot_names[worst])}, {100 * rates.mean[worst]:.3g} % of what a request asks for is granted"
+    scope = "" if judged.all() else f" with {least} requests or more"
     statement = (
         f"Some places in the queue get too little: in {where}, where {100 * best[worst]:.3g} % was possible for all."
         if bad
-        else f"Every place in the queue gets at least {100 * limit:.3g} % of what was possible: least in {where}."
+        else f"Every place in the queue{scope} gets {100 * limit:.3g} % or more of what was possible: least in {where}."
         if fine
         else f"It is not certain whether every place in the queue gets {100 * limit:.3g} % of what was possible: in "
         f"{where}; {100 * best[worst]:.3g} % was possible for all."

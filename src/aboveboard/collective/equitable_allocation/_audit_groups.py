@@ -18,6 +18,8 @@ Mask = NDArray[np.bool_]
 SECTION: Final[dict[str, Any]] = {"check": "allocation_audit", "area": "allocation"}
 REMEDIES: Final = ("ExternalEquityAllocator",)
 METHOD: Final = "Clopper-Pearson"
+_ABSENT: Final = 1e-3
+"""Shares of the population that sum to less than 1 by more than this are not all there."""
 
 
 def fill_finding(
@@ -44,6 +46,7 @@ def fill_finding(
     bad, fine = bool((high < limit)[judged].any()), bool((low >= limit)[judged].all())
     if bad:
         worst = int(np.where(judged & (high < limit), value, np.inf).argmin())
+    scope = " that is shown" if hidden.any() else ""
     who = f"of {name}, {short(names[worst])} is granted {100 * own.mean[worst]:.3g} % of what it asks for on average, "
     who += f"the others {100 * rest[worst]:.3g} %"
     return Finding(
@@ -52,7 +55,7 @@ def fill_finding(
         statement=(
             f"A group's requests are met less: {who}."
             if bad
-            else f"No group's requests are met much less than the others': {who}."
+            else f"No group{scope} has its requests met much less than the others: {who}."
             if fine
             else f"It is not certain whether some group's requests are met much less: {who}."
         ),
@@ -121,27 +124,28 @@ def share_finding(
         return _no_groups("share", name, len(log))
     value, low, high = (np.where(known, part / due, np.inf) for part in (got.mean, got.low, got.high))
     worst = int(np.where(judged, value, np.inf).argmin())
-    bad, fine = bool((high < limit)[judged].any()), bool((low >= limit)[judged].all())
+    absent = 1.0 - float(due[known].sum())
+    bad, fine = bool((high < limit)[judged].any()), bool((low >= limit)[judged].all() and absent <= _ABSENT)
     if bad:
         worst = int(np.where(judged & (high < limit), value, np.inf).argmin())
     who = f"of {name}, {short(names[worst])} is {100 * due[worst]:.3g} % of the population "
     who += f"and got {100 * got.mean[worst]:.3g} %"
-    absent = 1.0 - float(due[known].sum())
+    scope = " that is shown" if hidden[known].any() else ""
     return Finding(
         id=f"allocation_audit/share/{name}",
         group=name,
         statement=(
             f"A group gets less than its share: {who}."
             if bad
-            else f"No group gets much less than its share: {who}."
+            else f"No group{scope} gets much less than its share: {who}."
             if fine
             else f"It is not certain whether some group gets much less than its share: {who}."
         ),
         severity="fail" if bad else "ok" if fine else "note",
         status="ran" if bad or fine else "inconclusive",
         reason=(
-            f"Groups that are {100 * absent:.3g} % of the population asked for nothing."
-            if absent > 1e-3
+            f"Of groups that are {100 * absent:.3g} % of the population nobody is known to have asked."
+            if absent > _ABSENT
             else "Whether a group asked for less is not considered."
             if bad or fine
             else "There are too few requests, or rounds, to tell."
