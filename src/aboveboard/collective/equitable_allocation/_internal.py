@@ -32,8 +32,6 @@ class Counter:
     served : ndarray of int, shape (n_runs, groups)
     kinds : ndarray of int, shape (n_runs, combinations of groups)
         How many of each were served, with the policy "reserve".
-    chosen : ndarray of bool, shape (n_runs, n_arrivals), or None
-        The positions that will be served, with the policy "positions".
     """
 
     def __init__(self, allocator: "InternalEquityAllocator", n_runs: int, rng: np.random.Generator) -> None:
@@ -42,10 +40,6 @@ class Counter:
         self.served = np.zeros((n_runs, len(groups.shares)), dtype=np.intp)
         self.kinds = np.zeros((n_runs, int(allocator._kinds.max()) + 1), dtype=np.intp)
         self.rng = rng
-        self.chosen: NDArray[np.bool_] | None = None
-        if allocator.policy == "positions":
-            n = allocator.n_arrivals_ or 0
-            self.chosen = rng.permuted(np.tile(np.arange(n) < groups.supply, (n_runs, 1)), axis=1)
 
 
 class InternalEquityAllocator(BaseEstimator):  # type: ignore[misc]
@@ -54,8 +48,8 @@ class InternalEquityAllocator(BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     policy : {"sampling", "positions", "reserve", "greedy"}, default "sampling"
-        "sampling" serves each type with a probability fixed in advance while stock lasts; "positions" draws in advance
-        which places in the queue are served, whoever stands there; both guarantee what each group can expect.
+        "sampling" serves each type with a probability fixed in advance while stock lasts; "positions" draws the places
+        in the queue that are served, whoever stands there; both guarantee what each group can expect.
         "reserve" keeps units for each combination of groups and releases them when they will not be needed, which is
         for the least group of each single day and guarantees nothing; "greedy" serves first come first served.
     risk : float, default 0.05
@@ -86,9 +80,10 @@ class InternalEquityAllocator(BaseEstimator):  # type: ignore[misc]
     X_g counts the units that went to group g. "sampling" serves type j with probability ``x_j / r_j``. Where types come
     independently of each other in n draws, what would be served is binomial with mean ``sum x <= b``, so each type gets
     at least ``kappa_b x_j`` with ``kappa_b = E[min(Poisson(b), b)] / b = 1 - exp(-b) b^b / b!``: 0.632 for one unit,
-    0.875 for 10, 0.960 for 100. "positions" needs the number n of arrivals, and gives group g exactly ``b/n`` of its
-    arrivals in expectation, in whatever order they come: all that is possible where arrivals mirror the population, and
-    `ratio_` of it elsewhere. Goods that can be divided need no rule: b/n to each of n arrivals.
+    0.875 for 10, 0.960 for 100. "positions" serves with the chance of units left to arrivals left, which draws b of n
+    places with equal chances; it needs the number n, and gives group g exactly ``b/n`` of its arrivals in expectation,
+    in whatever order they come: all that is possible where arrivals mirror the population, and `ratio_` of it
+    elsewhere. Goods that can be divided need no rule: b/n to each of n arrivals.
 
     "reserve" keeps units for each combination of groups: the whole numbers nearest to an optimum of the benchmark in
     which as many of each may be served as come with probability 1 - risk, and the best of them for the least group. It
@@ -211,8 +206,8 @@ class InternalEquityAllocator(BaseEstimator):  # type: ignore[misc]
         if self.policy == "sampling":
             chance = np.divide(self.x_, self.rates_, out=np.zeros_like(self.x_), where=self.rates_ > 0)
             return np.asarray(counter.rng.random(len(types)) < chance[types])
-        if self.policy == "positions" and counter.chosen is not None:
-            return counter.chosen[:, t]
+        if self.policy == "positions":
+            return np.asarray(counter.rng.random(len(types)) * (self._n() - t) < counter.remaining)
         if self.policy == "greedy":
             return np.ones(len(types), dtype=bool)
         kind = self._kinds[types]
@@ -375,7 +370,7 @@ class InternalSession:
             rate = allocator.rates_[kind]
             return f"served with probability {allocator.x_[kind] / rate if rate else 0.0:.6g}"
         if allocator.policy == "positions":
-            return "the places that are served were drawn in advance"
+            return f"served with the chance of {stock:,} units left to the arrivals left"
         if allocator.policy == "greedy":
             return "first come first served"
         return f"served while its reserve lasts, or where more is left than reserves need; {stock:,} were left"

@@ -346,7 +346,7 @@ def _internal(count: int, runs: int, seed: int) -> list[Criterion]:
         ),
         Criterion(
             "internal-positions",
-            "Where arrivals mirror the population, positions drawn in advance keep all of the benchmark.",
+            "Where arrivals mirror the population, drawn positions keep all of the benchmark.",
             fairest, "min", ">=", 1.0 - 1e-6, "of the benchmark", 1e-6,
         ),
     ]  # fmt: skip
