@@ -123,7 +123,7 @@ def performativity_audit(
     findings = _calibration(log, gap, sources.get("gap", ""), min_people)
     findings.append(_drift(log, drift, sources.get("drift", ""), min_people))
     limits = (reaction, reaction_severe)
-    findings.append(_reaction(log, limits, sources.get("reaction", ""), min_people))
+    findings.append(_reaction(log, limits, sources, min_people))
     findings.append(_worth(log, findings, (skill, beaten), sources, min_people))
     return findings
 
@@ -347,7 +347,7 @@ def _drift(log: Log, limit: float, source: str, min_people: int) -> Finding:
 # --- do people react? -------------------------------------------------------------------------------------------------
 
 
-def _reaction(log: Log, limits: tuple[float, float], source: str, min_people: int) -> Finding:
+def _reaction(log: Log, limits: tuple[float, float], sources: Mapping[str, str], min_people: int) -> Finding:
     assigned = log.arm if log.arm is not None else log.version
     if assigned is None or len(set(assigned.tolist())) < 2:
         return Finding(
@@ -394,8 +394,8 @@ def _reaction(log: Log, limits: tuple[float, float], source: str, min_people: in
         ),
         value=slope,
         interval=interval,
-        limit=severe,
-        limit_source=source,
+        limit=severe if reacts and not inside else hardly,
+        limit_source=sources.get("reaction_severe" if reacts and not inside else "reaction", ""),
         n=n,
         evidence=(_arms(log, assigned, min_people),),
         remedies=("PerformativeCalibrator",) if reacts and not inside else (),

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from aboveboard.collective.social_prediction._people import check_forecasts, check_outcomes
+from aboveboard.collective.social_prediction._people import Columns, check_forecasts, check_outcomes
 from aboveboard.core.errors import InputError
 
 __all__ = ["Log", "read_log"]
@@ -52,7 +52,10 @@ class Log:
         n = len(self.p)
         if not len(self.contexts.columns):
             return np.zeros(n, dtype=np.intp)
-        design = np.column_stack([np.ones(n), pd.get_dummies(self.contexts, dtype=np.float64).to_numpy()])
+        columns = Columns.learn(self.contexts, range(len(self.contexts.columns)))
+        codes = columns.encode(self.contexts)
+        groups = [codes[:, at] == level for at, found in columns.levels.items() for level in range(len(found))]
+        design = np.column_stack([np.ones(n), *groups])
         known = ~self.explored if (~self.explored).sum() >= design.shape[1] else np.ones(n, dtype=bool)
         expected = design @ np.linalg.lstsq(design[known], self.p[known], rcond=None)[0]
         edges = np.unique(np.quantile(expected, np.linspace(0, 1, _CELLS + 1)[1:-1]).round(9))
@@ -100,7 +103,7 @@ def read_log(
     return Log(
         p=forecasts,
         y=outcomes,
-        contexts=pd.DataFrame(dict(enumerate(table.values())), index=range(n)).set_axis(
+        contexts=pd.DataFrame(dict(enumerate(table.values())), index=range(n), dtype=object).set_axis(
             pd.Index(list(table), dtype=object), axis=1
         ),
         explored=random,
@@ -112,7 +115,7 @@ def read_log(
 
 
 def _labels(given: Any, n: int, what: str) -> NDArray[Any]:
-    values = pd.Series(given).reset_index(drop=True)
+    values = pd.Series(given, dtype=object).reset_index(drop=True)
     if len(values) != n:
         raise InputError(f"the {what} has {len(values):,} entries", expected=f"{n:,}, one per forecast")
     missing = values.isna().to_numpy()

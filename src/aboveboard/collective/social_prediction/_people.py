@@ -148,7 +148,8 @@ def _frame(X: Any) -> pd.DataFrame:
         values = np.asarray(X)
         if values.ndim != 2:
             raise InputError(f"X has {values.ndim} dimension(s)", expected="people x columns")
-        return pd.DataFrame(values, columns=[f"x{i}" for i in range(values.shape[1])])
+        names = [f"x{i}" for i in range(values.shape[1])]
+        return pd.DataFrame(values, columns=names, dtype=object if values.dtype.kind in "OUS" else None)
     try:
         frame: pd.DataFrame = nw.from_native(X, eager_only=True).to_pandas()
     except TypeError:
