@@ -227,7 +227,7 @@ def _calibrated(
                 tuple(float(high[i]) for i in shown),
             ),
         ),
-        (Line("limit", limit), Line("limit", -limit)),
+        (Line("limit above", limit), Line("limit below", -limit)),
         alt=f"The difference is largest {where}: {100 * gap[worst]:+.1f} points.",
     )
     return Finding(
