@@ -106,7 +106,7 @@ def test_arms_alone_tell_the_slope():
 
 def test_the_interval_of_the_slope_covers():
     """Of 1,000 logs the true slope lies in 95 %; fewer than 927 have a chance below 1 in 1,000."""
-    from aboveboard.collective.social_prediction._audit import _moved_by, _slope, _within
+    from aboveboard.collective.social_prediction._reaction import _moved_by, _slope, _within
 
     rng = np.random.default_rng(4)
     inside = unbounded = 0
