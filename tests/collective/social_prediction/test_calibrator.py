@@ -240,6 +240,27 @@ def test_live_use_is_fit_online_one_by_one():
     assert 0 <= p <= 1
 
 
+def test_tables_of_other_libraries_stay_what_they_are():
+    import pyarrow as pa
+
+    X = people(40)
+    seen = []
+
+    def respond(rows, p):
+        seen.append(rows)
+        return np.full(len(p), 0.5)
+
+    plain = PerformativeCalibrator(groups=["sex"], random_state=0).fit_online(X, respond, batch_size=8)
+    arrow = PerformativeCalibrator(groups=["sex"], random_state=0).fit_online(
+        pa.Table.from_pandas(X), respond, batch_size=8
+    )
+    assert isinstance(seen[-1], pa.Table)
+    assert np.array_equal(plain.predict(X), arrow.predict(X))
+    polars = pytest.importorskip("polars")
+    PerformativeCalibrator(groups=["sex"], random_state=0).fit_online(polars.from_pandas(X), respond, batch_size=8)
+    assert isinstance(seen[-1], polars.DataFrame)
+
+
 def test_forecast_and_outcome_must_alternate():
     calibrator = PerformativeCalibrator(BUMPS)
     for call in (

@@ -109,6 +109,9 @@ class PerformativeCalibrator(BaseEstimator):  # type: ignore[misc]
     ``sqrt(B C / n)``. (Theorem 3.4 of the paper has a larger constant; this one is Hoeffding's.) For a kernel
     of at most 1, the unit ball instead: ``|S| / n + sqrt(8 log(2 / delta) / n)``, after Pinelis.
 
+    The scale of features and the values of groups are taken from the people of `prepare`, and the guarantee takes them
+    as given.
+
     O(n C) time and memory for the fit, with a constant of some 160 evaluations of the functions of p; O(C) per
     forecast. With a kernel O(n^2) time.
 

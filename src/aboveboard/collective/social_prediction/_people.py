@@ -110,7 +110,9 @@ def count_people(X: Any) -> int:
 
 def take_people(X: Any, rows: NDArray[np.intp]) -> Any:
     """Return some of the people, in a table of the kind that came in."""
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+    if isinstance(X, pd.DataFrame):
+        return X.iloc[rows]
+    return X[rows] if isinstance(X, np.ndarray) else nw.from_native(X, eager_only=True)[rows].to_native()
 
 
 def check_forecasts(p: ArrayLike, n: int | None = None) -> Floats:
