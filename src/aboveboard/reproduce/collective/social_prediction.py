@@ -95,15 +95,15 @@ def _kernel(rounds: tuple[int, ...], seed: int) -> list[Criterion]:
             "kernel-norm",
             "Self-negating g(p) = 1 - p, Gaussian tests of width 0.05: the norm of all tests, per round, is at most "
             "1/sqrt(n).",
-            {f"n={n}": value * np.sqrt(n) for n, value in norm.items()}, "max", "<=", 1.0, "of the bound",
+            {f"n={n}": value * np.sqrt(n) for n, value in norm.items()}, "max", "<=", 1.0, "of the bound", 0.1,
         ),
         Criterion(
             "kernel-slope-least", "It falls with n at a log-log slope of at least -0.6.",
-            {"slope": slope}, "min", ">=", -0.6, "slope",
+            {"slope": slope}, "min", ">=", -0.6, "slope", 0.05,
         ),
         Criterion(
             "kernel-slope-most", "It falls with n at a log-log slope of at most -0.4.",
-            {"slope": slope}, "max", "<=", -0.4, "slope",
+            {"slope": slope}, "max", "<=", -0.4, "slope", 0.05,
         ),
         Criterion(
             "retraining-flips", "Retraining there flips between 0.1 and 0.9, and is off by 0.7 or more for ever.",
@@ -133,7 +133,7 @@ def _adversary(seeds: range, n: int) -> list[Criterion]:
         Criterion(
             "adversary",
             "Outcomes chosen against the forecast, after it is seen: no test is off by more than sqrt(C/n).",
-            ratios, "max", "<=", 1.0, "of the bound",
+            ratios, "max", "<=", 1.0, "of the bound", 0.1,
         )
     ]  # fmt: skip
 
@@ -177,23 +177,23 @@ def _undesirable(seeds: range, n: int) -> tuple[list[Criterion], Figure]:
     criteria = [
         Criterion(
             "undesirable-brier", "Theorem 5.1 with eta 0.1: calibrated forecasts have the Brier score 0.25, to 0.01.",
-            brier, "max", "<=", 0.01, "Brier score",
+            brier, "max", "<=", 0.01, "Brier score", 0.01,
         ),
         Criterion(
             "undesirable-best", "The usefulness report finds a single forecast for all with a Brier score of 0.1.",
-            {name: abs(value - 0.1) for name, value in zero.items()}, "max", "<=", 0.001, "Brier score",
+            {name: abs(value - 0.1) for name, value in zero.items()}, "max", "<=", 0.001, "Brier score", 0.01,
         ),
         Criterion(
             "undesirable-gap", "It says that calibrated forecasts are at least 0.14 above it.",
-            gap, "min", ">=", 0.14, "Brier score",
+            gap, "min", ">=", 0.14, "Brier score", 0.01,
         ),
         Criterion(
             "undesirable-settles", "They settle at 0.50: their median is within 0.02.",
-            settled, "max", "<=", 0.02, "points",
+            settled, "max", "<=", 0.02, "points", 0.02,
         ),
         Criterion(
             "undesirable-calibrated", "They are calibrated: no test is off by more than sqrt(C/n).",
-            off, "max", "<=", float(np.sqrt(10 / n)), "violation",
+            off, "max", "<=", float(np.sqrt(10 / n)), "violation", 0.02,
         ),
     ]  # fmt: skip
     return criteria, figure
@@ -330,15 +330,15 @@ def _every_response(scenes: list[_Scene], seeds: range, n: int, fresh: int) -> l
         Criterion(
             "every-response",
             "In every response model, the largest violation on new people is at most sqrt(C/n) + 0.02.",
-            allowed, "max", "<=", 1.0, "of the bound",
+            allowed, "max", "<=", 1.0, "of the bound", 0.1,
         ),
         Criterion(
             "batches", "With 25 people per version it is at most sqrt(25 C/n) + 0.02.",
-            batched, "max", "<=", 1.0, "of the bound",
+            batched, "max", "<=", 1.0, "of the bound", 0.1,
         ),
         Criterion(
             "certificate", "It is at most what the certificate promises, in every run.",
-            promised, "max", "<=", 1.0, "of the bound",
+            promised, "max", "<=", 1.0, "of the bound", 0.1,
         ),
     ]  # fmt: skip
 
@@ -383,21 +383,21 @@ def _against_retraining(scene: _Scene, seeds: range) -> tuple[list[Criterion], T
             "compas-violation",
             f"COMPAS, supervision above 1/2 lowers the risk by 0.3, n = {_N:,}, C = {tests}: the largest violation on "
             "50,000 new people is at most sqrt(C/n) + 0.02.",
-            ours, "max", "<=", float(np.sqrt(tests / _N)) + _SLACK, "violation",
+            ours, "max", "<=", float(np.sqrt(tests / _N)) + _SLACK, "violation", 0.02,
         ),
         Criterion(
             "compas-retraining", "There, the last model of ten retrainings is off by more than 0.1.",
-            off["repeated retraining"], "min", ">", 0.1, "violation",
+            off["repeated retraining"], "min", ">", 0.1, "violation", 0.02,
         ),
         Criterion(
             "compas-peers", "There, retraining, recalibration and the peer are all further off, in every seed.",
-            others, "min", ">", 0.0, "violation",
+            others, "min", ">", 0.0, "violation", 0.02,
         ),
         Criterion(
             "compas-stable",
             "With a base model among the tests (theorem 4.2), the forecasts have a Brier score of at most 0.02 above "
             "the base model's on the outcomes that they bring about.",
-            stable, "max", "<=", 0.02, "Brier score",
+            stable, "max", "<=", 0.02, "Brier score", 0.01,
         ),
     ]  # fmt: skip
     means = {method: float(np.mean(list(values.values()))) for method, values in off.items()}
@@ -527,11 +527,11 @@ def _rate(scene: _Scene, seeds: range) -> tuple[list[Criterion], Figure]:
     criteria = [
         Criterion(
             "rate-slope-least", "COMPAS: the violation falls with n at a log-log slope of at least -0.6.",
-            {"slope": slope}, "min", ">=", -0.6, "slope",
+            {"slope": slope}, "min", ">=", -0.6, "slope", 0.05,
         ),
         Criterion(
             "rate-slope-most", "COMPAS: the violation falls with n at a log-log slope of at most -0.4.",
-            {"slope": slope}, "max", "<=", -0.4, "slope",
+            {"slope": slope}, "max", "<=", -0.4, "slope", 0.05,
         ),
     ]  # fmt: skip
     return criteria, figure
