@@ -42,6 +42,7 @@ EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
 AREAS: Final[dict[str, str]] = {
     "performance": "Performance and calibration",
+    "uncertainty": "When not to trust an answer",
     "fairness": "Group fairness",
     "leaks": "Proxies and leaks",
     "data": "Data quality",
@@ -51,6 +52,7 @@ AREAS: Final[dict[str, str]] = {
     "ranking": "Rankings",
     "feeds": "Feeds of comments",
     "allocation": "Scarce stocks",
+    "forecasts": "Forecasts that people react to",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -124,6 +126,25 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         needs=frozenset({"score"}),
         streams="sums",
         looks_at_features=False,
+    ),
+    CheckSpec(
+        name="abstention",
+        area="uncertainty",
+        title="When not to trust",
+        question="Does the model know where it errs, and whom would abstaining leave without an answer?",
+        cost="medium",
+        row_cap=(5_000, 50_000, None),
+        tasks=frozenset({"binary", "multiclass"}),
+        needs=frozenset({"score"}),
+    ),
+    CheckSpec(
+        name="novel_rows",
+        area="uncertainty",
+        title="Rows unlike the training data",
+        question="How many rows are unlike what the model was trained on, and is it right there?",
+        cost="medium",
+        row_cap=(5_000, 50_000, 200_000),
+        needs=frozenset({"train"}),
     ),
     CheckSpec(
         name="group_fairness",
@@ -453,6 +474,40 @@ SUITES: Final[tuple[Suite, ...]] = (
                 title="Readers who are left out",
                 question="Is a sizeable group of readers that agrees on a comment left without one it approves?",
                 cost="medium",
+            ),
+        ),
+    ),
+    Suite(
+        name="forecasts",
+        title="Published forecasts and their outcomes",
+        takes=(
+            "a log with a row per forecast: the forecast as it was published, the outcome after, and what was known of "
+            "the person; a column that is called like a role has it"
+        ),
+        example="simulated forecasts of who drops out of school, where those at risk get help",
+        unit=("forecast", "forecasts"),
+        columns=(
+            Role(name="forecast", help="The probability, or share, that was published: between 0 and 1."),
+            Role(name="outcome", help="What happened: true or false, or a number between 0 and 1."),
+            Role(
+                name="context",
+                help="Known of the person: forecasts must match outcomes in each part. Default: all columns left.",
+                many=True,
+            ),
+            Role(name="version", help="Which model made the forecast."),
+            Role(name="time", help="When it was published, as a number or a date."),
+            Role(name="arm", help="The way of forecasting that the person was assigned to at random."),
+        ),
+        settings=(
+            Setting(name="explored", help="The arm in which forecasts were drawn at random, whatever was known."),
+        ),
+        checks=(
+            CheckSpec(
+                name="performativity",
+                area="forecasts",
+                title="Forecasts after publication",
+                question="Do forecasts match what happens once they are published, and are they worth publishing?",
+                cost="light",
             ),
         ),
     ),
