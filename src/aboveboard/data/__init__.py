@@ -16,6 +16,8 @@ if TYPE_CHECKING:
         load_communities_crime,
         load_credit_default,
         load_german_credit,
+        load_karate,
+        load_les_miserables,
     )
     from aboveboard.data.dataset import Dataset
     from aboveboard.data.fetched import (
@@ -42,7 +44,9 @@ __all__ = [
     "load_csrankings",
     "load_fashion_mnist",
     "load_german_credit",
+    "load_karate",
     "load_law_school",
+    "load_les_miserables",
     "load_nba_coach",
     "load_remesh",
 ]
