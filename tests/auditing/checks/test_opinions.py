@@ -47,7 +47,7 @@ def test_more_effort_finds_no_worse_a_repair():
 @pytest.mark.parametrize("radius", [0.05, 0.5])
 def test_the_repair_keeps_to_the_radius_that_was_set(radius):
     found = audited(settings={"radius": radius, "decided_by": "the council"})["opinions/repair"]
-    assert f"at most {radius:.0%}" in found.statement
+    assert f"at most {100 * radius:.3g} %" in found.statement
     assert "the council decides" in found.reason
     assert 0 <= found.value < 1
 

@@ -114,7 +114,7 @@ def test_accounts_are_named_only_where_they_were_given_names():
 
 def test_fewer_accounts_than_may_be_shown_are_not():
     table = by_id(*random_network(2), min_accounts=10)["influence"].evidence[0]
-    assert [row[0] for row in table.rows] == ["50% with the most"]
+    assert [row[0] for row in table.rows] == ["50 % with the most"]
 
 
 def test_hostile_names_are_passed_on_as_they_are(hostile_name):

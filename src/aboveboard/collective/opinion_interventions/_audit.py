@@ -190,8 +190,8 @@ def _disagreement(model: FriedkinJohnsen, said: Floats, limit: float, source: st
     return Finding(
         id="opinions/disagreement",
         statement=(
-            f"Of the differences of opinion that there are among all accounts, people hear {share:.1%} from those whom "
-            "they listen to (as mean squares)."
+            f"Of the differences of opinion that there are among all accounts, people hear {100 * share:.1f} % from "
+            "those whom they listen to (as mean squares)."
         ),
         severity="warn" if bad else "ok",
         reason=(
@@ -237,7 +237,7 @@ def _influence(
     for part in _SHARES:
         count = int(np.ceil(part * model.n))
         if count >= min_accounts:
-            rows.append((f"{part:.0%} with the most", count, float(influence[order[:count]].sum())))
+            rows.append((f"{100 * part:.0f} % with the most", count, float(influence[order[:count]].sum())))
     tables = [
         Table(
             "Whose own opinions make up the mean",
@@ -264,8 +264,8 @@ def _influence(
     return Finding(
         id="opinions/influence",
         statement=(
-            f"The mean of what is said is as if {share:.1%} of the accounts had a say, all the same, and the others "
-            "none."
+            f"The mean of what is said is as if {100 * share:.1f} % of the accounts had a say, all the same, and the "
+            "others none."
         ),
         severity="warn" if bad else "ok",
         reason=(
@@ -332,10 +332,11 @@ def _repair(model: FriedkinJohnsen, radius: float, max_iter: int, decision_maker
     return Finding(
         id="opinions/repair",
         statement=(
-            f"With feeds re-weighted by at most {radius:.0%}, and nobody listening more or less in all, polarization "
-            f"would fall by {fall:.1%}. The mean opinion would move by {found.mean_shift:+.3g}, the opinion that moves "
-            f"most by {found.largest_shift:.3g}; those below the mean by {found.mean_shift_below:+.3g}, those above it "
-            f"by {found.mean_shift_above:+.3g}; {found.losing:,} accounts would lose influence."
+            f"With feeds re-weighted by at most {100 * radius:.3g} %, and nobody listening more or less in all, "
+            f"polarization would fall by {100 * fall:.1f} %. The mean opinion would move by {found.mean_shift:+.3g}, "
+            f"the opinion that moves most by {found.largest_shift:.3g}; those below the mean by "
+            f"{found.mean_shift_below:+.3g}, those above it by {found.mean_shift_above:+.3g}; {found.losing:,} "
+            "accounts would lose influence."
         ),
         severity="note",
         reason=_ANALYSIS.format(decision_maker),
@@ -369,7 +370,7 @@ def _repair(model: FriedkinJohnsen, radius: float, max_iter: int, decision_maker
                         (1.0 - fall, found.disagreement[1] / found.disagreement[0] if found.disagreement[0] else None),
                     ),
                 ),
-                alt=f"Polarization would be at {1 - fall:.0%} of what it is.",
+                alt=f"Polarization would be at {100 * (1 - fall):.0f} % of what it is.",
                 percent=True,
             ),
         ),

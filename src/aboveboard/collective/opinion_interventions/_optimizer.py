@@ -96,7 +96,7 @@ class InterventionReport:
                 f"{self.largest_shift:.4g}.",
                 f"Who pays: those below the mean move by {self.mean_shift_below:+.4g}, those above it by "
                 f"{self.mean_shift_above:+.4g}; {self.losing:,} accounts lose influence, and "
-                f"{self.influence_moved:.2%} of all influence changes hands.",
+                f"{100 * self.influence_moved:.2f} % of all influence changes hands.",
                 f"This is an analysis of a model of opinions. {self.decision_maker} decides whether to use it, and "
                 "answers for it.",
             )

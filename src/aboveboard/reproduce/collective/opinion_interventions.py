@@ -294,7 +294,7 @@ def _networks(seed: int) -> tuple[list[Criterion], Table, dict[str, Any]]:
             Column("Seconds of IPOPT, five starts", "number"),
         ),
         tuple(rows),
-        note=f"20 seeds of opinions, weights within {_RADIUS:.0%} of what they are, in norm; processor seconds.",
+        note=f"20 seeds of opinions; weights change by {100 * _RADIUS:.0f} % at most, in norm; processor seconds.",
     )
     return criteria, table, {"freeze": list(answer.freeze), "seconds": answer.options["seconds"]}
 
