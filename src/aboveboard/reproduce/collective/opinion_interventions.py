@@ -430,7 +430,7 @@ def _scale(seed: int) -> tuple[list[Criterion], Table, Figure]:
     for n in _SIZES:
         with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as alone:  # a memory of its own
             found[n] = alone.submit(_influencer, n, seed).result()
-    million, largest = found[1_000_000], found[_SIZES[-1]]
+    million, largest = found[_SIZES[-2]], found[_SIZES[-1]]
     edges, seconds = ([one[key] for one in found.values()] for key in ("edges", "seconds"))
     criteria = [
         Criterion(
