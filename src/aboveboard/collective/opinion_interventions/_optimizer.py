@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 
 _FINEST: Final = 1e-10
 _FIRST: Final = 1e-4
+_ALTERNATIONS: Final = 50
 _PACE: Final = 1e-3
 _TINY: Final = float(np.finfo(np.float64).tiny)
 _REFERENCE: Final = Reference(
@@ -131,7 +132,8 @@ class OpinionInterventionOptimizer(BaseEstimator):  # type: ignore[misc]
         The most that the first step changes any weight before it is projected.
     n_starts : int
         The search starts at the weights as they are; where the objective holds weights, also at those that were best if
-        opinions stood still; and at ``n_starts - 1`` random points of the set. The best end is kept.
+        opinions stood still, once and where repeating that leads (see `administrator_dynamics`); and at
+        ``n_starts - 1`` random points of the set. The best end is kept.
     random_state : int, optional
         For the random starts.
 
@@ -297,9 +299,16 @@ class OpinionInterventionOptimizer(BaseEstimator):  # type: ignore[misc]
         """Return the weights before, those that were best if opinions stood still, and random ones of the set."""
         centre = problem.edges.start
         starts = [project(centre)]
-        slope = problem.slope_at_rest()
-        if np.any(slope):
-            starts.append(least_linear(project, centre, slope))
+        resting = []
+        for _ in range(_ALTERNATIONS):
+            slope = problem.slope_at_rest()
+            if not slope.any():
+                break
+            resting.append(least_linear(project, centre, slope))
+            if len(resting) > 1 and np.abs(resting[-1] - resting[-2]).max() <= _FINEST:
+                break
+            problem.settle(resting[-1])
+        starts += [*resting[:1], *resting[1:][-1:]]
         rng = np.random.default_rng(self.random_state)
         reach = 1.0 + float(np.abs(centre).max())
         return starts + [project(centre + reach * rng.normal(size=len(centre))) for _ in range(self.n_starts - 1)]
@@ -415,6 +424,12 @@ class _Problem:
         self._progress *= 0.1
         return self.at(point.x)
 
+    def settle(self, x: Floats, relative: float = 1e-8) -> None:
+        """Let opinions settle at weights x."""
+        self._write(x)
+        self.y = self.model.equilibrium(relative * self._spread, start=self.y)
+        self.n_solves += 1
+
     def slope_at_rest(self) -> Floats:
         """Return the gradient at the last weights if opinions did not move."""
         parts = self._objective(self.model, self.y, self.edges).by_weight
@@ -439,9 +454,7 @@ class _Problem:
         self.model.reweighted()
 
     def _evaluate(self, x: Floats, relative: float) -> Evaluation:
-        self._write(x)
-        self.y = self.model.equilibrium(relative * self._spread, start=self.y)
-        self.n_solves += 1
+        self.settle(x, relative)
         return self._objective(self.model, self.y, self.edges)
 
     def _gradient(self, x: Floats, found: Evaluation, relative: float) -> Point:
