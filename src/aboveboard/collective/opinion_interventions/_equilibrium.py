@@ -127,7 +127,7 @@ class FriedkinJohnsen:
         return self._solve(right, guess, tol, method, transposed=True)
 
     def residual(self, y: ArrayLike) -> float:
-        """Return max |A y - s|, which bounds how far any opinion in `y` is off."""
+        """Return ``max |A y - s|``, which bounds how far any opinion in `y` is off."""
         opinions = np.asarray(y, dtype=np.float64)
         return float(np.abs(self._defect(opinions, self.s, transposed=False)).max())
 

@@ -152,7 +152,7 @@ class OpinionInterventionOptimizer(BaseEstimator):  # type: ignore[misc]
     stationarity_ : float
         ``|w - P(w - a g)| / a`` for the projection P and a small step a: 0 at a stationary point.
     residual_ : float
-        max |A y - s| at the end: no opinion is further off.
+        ``max |A y - s|`` at the end: no opinion is further off.
     violation_ : float
         How far the weights are from their projection.
     converged_ : bool
