@@ -42,6 +42,7 @@ EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
 AREAS: Final[dict[str, str]] = {
     "performance": "Performance and calibration",
+    "uncertainty": "When not to trust an answer",
     "fairness": "Group fairness",
     "leaks": "Proxies and leaks",
     "data": "Data quality",
@@ -51,6 +52,8 @@ AREAS: Final[dict[str, str]] = {
     "ranking": "Rankings",
     "feeds": "Feeds of comments",
     "networks": "Networks of opinions",
+    "allocation": "Scarce stocks",
+    "forecasts": "Forecasts that people react to",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -124,6 +127,25 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         needs=frozenset({"score"}),
         streams="sums",
         looks_at_features=False,
+    ),
+    CheckSpec(
+        name="abstention",
+        area="uncertainty",
+        title="When not to trust",
+        question="Does the model know where it errs, and whom would abstaining leave without an answer?",
+        cost="medium",
+        row_cap=(5_000, 50_000, None),
+        tasks=frozenset({"binary", "multiclass"}),
+        needs=frozenset({"score"}),
+    ),
+    CheckSpec(
+        name="novel_rows",
+        area="uncertainty",
+        title="Rows unlike the training data",
+        question="How many rows are unlike what the model was trained on, and is it right there?",
+        cost="medium",
+        row_cap=(5_000, 50_000, 200_000),
+        needs=frozenset({"train"}),
     ),
     CheckSpec(
         name="group_fairness",
@@ -457,6 +479,40 @@ SUITES: Final[tuple[Suite, ...]] = (
         ),
     ),
     Suite(
+        name="forecasts",
+        title="Published forecasts and their outcomes",
+        takes=(
+            "a log with a row per forecast: the forecast as it was published, the outcome after, and what was known of "
+            "the person; a column that is called like a role has it"
+        ),
+        example="simulated forecasts of who drops out of school, where those at risk get help",
+        unit=("forecast", "forecasts"),
+        columns=(
+            Role(name="forecast", help="The probability, or share, that was published: between 0 and 1."),
+            Role(name="outcome", help="What happened: true or false, or a number between 0 and 1."),
+            Role(
+                name="context",
+                help="Known of the person: forecasts must match outcomes in each part. Default: all columns left.",
+                many=True,
+            ),
+            Role(name="version", help="Which model made the forecast."),
+            Role(name="time", help="When it was published, as a number or a date."),
+            Role(name="arm", help="The way of forecasting that the person was assigned to at random."),
+        ),
+        settings=(
+            Setting(name="explored", help="The arm in which forecasts were drawn at random, whatever was known."),
+        ),
+        checks=(
+            CheckSpec(
+                name="performativity",
+                area="forecasts",
+                title="Forecasts after publication",
+                question="Do forecasts match what happens once they are published, and are they worth publishing?",
+                cost="light",
+            ),
+        ),
+    ),
+    Suite(
         name="network",
         title="Networks of opinions",
         takes="an edge list: one row per edge, with the opinions of its ends beside it where they are known",
@@ -466,7 +522,7 @@ SUITES: Final[tuple[Suite, ...]] = (
             Role(name="source", help="One end of the edge; by default, who listens."),
             Role(
                 name="target",
-                help="The other end; by default, who is listened to. Without one the row tells an account.",
+                help="The other end; by default, who is listened to. Without one the row tells of an account.",
             ),
             Role(name="weight", help="How much, against a weight of 1 for one's own opinion; 1 without."),
             Role(name="opinion", help="The source's own opinion: a number, or one of two words."),
@@ -514,6 +570,41 @@ SUITES: Final[tuple[Suite, ...]] = (
                 title="Balance of clusters",
                 question="Is any group rare in some cluster, or crowded into it?",
                 cost="light",
+            ),
+        ),
+    ),
+    Suite(
+        name="allocation",
+        title="Allocations of a scarce stock",
+        takes="a log with a row per request, in order of arrival: what was asked for, and what was granted",
+        example="a simulated log of US communities that share a daily stock, first come first served",
+        unit=("request", "requests"),
+        columns=(
+            Role(name="demand", help="What was asked for; 0 is no request."),
+            Role(name="granted", help="What was granted, in the same unit."),
+            Role(name="round", help="What has a stock of its own, such as a day; by default all rows are one round."),
+            Role(name="site", help="Where: each site has a stock of its own, and is reported like a group."),
+            Role(name="order", help="When the request came: a number or a time; by default rows are in order."),
+            Role(name="slot", help="The place in the queue, such as an hour; by default queues are cut into parts."),
+            Role(name="stock", help="The stock of the row's round; or --setting stock=NUMBER."),
+            Role(name="group", help="A group whose requests are compared with the others', such as sex.", many=True),
+            Role(
+                name="share",
+                help="For each group column, in order: the population share of the row's group.",
+                many=True,
+            ),
+        ),
+        settings=(
+            Setting(name="stock", help="The stock of each round; without it, what was granted.", number=True),
+            Setting(name="slots", help="Into how many parts a queue is cut (default 10).", number=True),
+        ),
+        checks=(
+            CheckSpec(
+                name="allocation_audit",
+                area="allocation",
+                title="Who gets what",
+                question="Does the place in the queue, or a group, decide how much somebody gets?",
+                cost="medium",
             ),
         ),
     ),
