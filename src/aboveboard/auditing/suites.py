@@ -51,6 +51,7 @@ AREAS: Final[dict[str, str]] = {
     "unlearning": "Forgetting",
     "ranking": "Rankings",
     "feeds": "Feeds of comments",
+    "networks": "Networks of opinions",
     "allocation": "Scarce stocks",
     "forecasts": "Forecasts that people react to",
 }
@@ -508,6 +509,48 @@ SUITES: Final[tuple[Suite, ...]] = (
                 title="Forecasts after publication",
                 question="Do forecasts match what happens once they are published, and are they worth publishing?",
                 cost="light",
+            ),
+        ),
+    ),
+    Suite(
+        name="network",
+        title="Networks of opinions",
+        takes="an edge list: one row per edge, with the opinions of its ends beside it where they are known",
+        example="Zachary's karate club, which split in two",
+        unit=("account", "accounts"),
+        columns=(
+            Role(name="source", help="One end of the edge; by default, who listens."),
+            Role(
+                name="target",
+                help="The other end; by default, who is listened to. Without one the row tells of an account.",
+            ),
+            Role(name="weight", help="How much, against a weight of 1 for one's own opinion; 1 without."),
+            Role(name="opinion", help="The source's own opinion: a number, or one of two words."),
+            Role(name="target_opinion", help="The target's own opinion, on the same scale."),
+        ),
+        settings=(
+            Setting(
+                name="direction",
+                help="The source listens to the target (default), influences it, or both listen to each other.",
+                choices=("listens", "influences", "mutual"),
+            ),
+            Setting(
+                name="accounts",
+                help="Whether the most influential accounts are named in the report; by default none is.",
+                choices=("hidden", "named"),
+            ),
+            Setting(
+                name="radius", help="By how much feeds may be re-weighted in the repair (default 0.2).", number=True
+            ),
+            Setting(name="decided_by", help="Who decides on the weights and answers for it, as the report shall say."),
+        ),
+        checks=(
+            CheckSpec(
+                name="opinions",
+                area="networks",
+                title="Opinions in the network",
+                question="Does the network divide people, keep them from hearing others, or let a few speak for all?",
+                cost="heavy",
             ),
         ),
     ),
