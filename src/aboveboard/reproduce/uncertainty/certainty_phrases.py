@@ -144,7 +144,7 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
         f"{now.floor:.3f}: a phrase that covers a wide range is wrong somewhere in it. No plan gets far below that.",
         "Recalibrated numbers (isotonic regression, Platt's curve, a new dictionary) leave the words as they are: they "
         "help a reader of 'Definitely' only if the dictionary reaches him. Put back into words, by the nearest phrase, "
-        "they do about as well as the plan, with a slightly better Brier score: such curves use that surer phrases come "
+        "they do about as well as the plan, with a slightly better Brier score: such curves use that surer words come "
         "true more often, and a plan does not.",
     ]
     peers: dict[str, Any] = {}
