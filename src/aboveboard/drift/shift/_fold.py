@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aboveboard.drift.dataset_classification._tables import Features
 from aboveboard.drift.shift._detectors import Region, Threshold, nested_thresholds, scan_regions
 from aboveboard.drift.shift._estimates import Estimate, covariate_decay, outcome_decay, residual_outcome_decay
-from aboveboard.drift.shift._independence import dependence_p_values
+from aboveboard.drift.shift._independence import dependence_p_values, dependent_columns
 from aboveboard.drift.shift._inference import Family
 from aboveboard.drift.shift._nuisances import (
     Candidates,
@@ -112,6 +112,15 @@ class _Scored(NamedTuple):
     w: Floats
 
 
+class _Carving(NamedTuple):
+    """Columns that the loss depends on, and the density ratio of these alone, per half."""
+
+    columns: tuple[int, ...]
+    density: DensityRatio
+    ratios: list[Floats]
+    independence: float
+
+
 class Fold:
     """Nuisances of one split, and the four tests that rest on them.
 
@@ -142,27 +151,15 @@ class Fold:
         return self._covariate() if family == "covariate" else self._outcome()
 
     def _covariate(self) -> Stage:
-        columns = tuple(range(len(self.halves.source_train.features.names)))
-        density, independence = self.density, 0.0
-        if self.settings.filter_features:
-            columns, independence = self._dependent(columns)
-            if not columns:
-                return Stage(())
-            source, target = (self._kept(rows, columns) for rows in self.halves[:2])
-            density = fit_density_ratio(source, target, self.settings.density, self.settings.clip, self.seed)
-        carving = [
-            scored.w if density is self.density else density(self._kept(rows, columns))
-            for rows, scored in zip(self.halves, self.scored, strict=True)
-        ]
-        ones = [np.ones(len(rows)) for rows in self.halves]
-        regions = self._scan(carving, ones)
-        masks = [self._region_masks(region, carving, ones)[2:] for region in regions]
+        carving, ones = self.carving, [np.ones(len(rows)) for rows in self.halves]
+        regions = self._scan(ones)
+        masks = [self._region_masks(region, ones)[2:] for region in regions]
         used = [j for j, mask in enumerate(masks) if _enough(mask)]
         return Stage(
             tuple(self._covariate_estimate(masks[j]) for j in used),
             tuple(masks[j] for j in used),
-            tuple(_CovariateDetector(regions[j], self.outcome, density, columns) for j in used),
-            independence,
+            tuple(_CovariateDetector(regions[j], self.outcome, carving.density, carving.columns) for j in used),
+            carving.independence,
         )
 
     def _outcome(self) -> Stage:
@@ -194,14 +191,13 @@ class Fold:
         kept = [self._kept(rows, columns) for rows in self.halves]
         shift = fit_density_ratio(kept[0], kept[1], settings.density, settings.clip, self.seed)
         ratios = [shift(features) for features in kept]
-        carving = [scored.w for scored in self.scored]
         learner = _only(shift.domain, settings.density)
         estimates = []
-        for region in self._scan(carving, ratios):
-            masks = self._region_masks(region, carving, ratios)
-            if _enough(masks[:2]) and _enough(masks[2:]):
+        for region in self._scan(ratios):
+            masks = self._region_masks(region, ratios)
+            if _enough(masks):
                 estimates.append(self._covariate_residual(masks, kept, learner))
-        return Stage(tuple(estimates))
+        return Stage(tuple(estimates), independence=self.carving.independence)
 
     def _covariate_residual(self, masks: list[Mask], kept: list[Features], learner: Candidates) -> Estimate:
         """Estimate the decay that is left, with density ratio and expected loss learned anew within the subgroup."""
@@ -260,10 +256,27 @@ class Fold:
         train = self.halves.target_train
         return fit_probability(train.features, train.y, self.settings.outcome, self.seed)
 
+    @cached_property
+    def carving(self) -> "_Carving":
+        """What subgroups of the covariate family are carved from."""
+        settings, names = self.settings, self.halves.source_train.features.names
+        columns = tuple(range(len(names)))
+        if not settings.filter_features:
+            return _Carving(columns, self.density, [scored.w for scored in self.scored], 0.0)
+        rng = np.random.default_rng([self.seed, 1])
+        train, test = self.halves.source_train, self.halves.source_test
+        columns = dependent_columns(train.features, train.loss, columns, settings.alpha, rng)
+        if not columns:
+            return _Carving((), self.density, [np.ones(len(rows)) for rows in self.halves], 1.0)
+        p_values = dependence_p_values(test.features, test.loss, columns, rng)
+        kept = [self._kept(rows, columns) for rows in self.halves]
+        density = fit_density_ratio(kept[0], kept[1], settings.density, settings.clip, self.seed)
+        return _Carving(columns, density, [density(features) for features in kept], max(p_values.values()))
+
     # --- parts ---------------------------------------------------------------------------------------------------
 
-    def _scan(self, carving: list[Floats], ratios: list[Floats]) -> list[Region]:
-        first, second = ((self.scored[d].z, carving[d], ratios[d]) for d in (0, 1))
+    def _scan(self, ratios: list[Floats]) -> list[Region]:
+        first, second = ((self.scored[d].z, self.carving.ratios[d], ratios[d]) for d in (0, 1))
         return scan_regions(
             first,
             second,
@@ -272,8 +285,8 @@ class Fold:
             n_keep=self.settings.n_detectors,
         )
 
-    def _region_masks(self, region: Region, carving: list[Floats], ratios: list[Floats]) -> Any:
-        return tuple(region(scored.z, w, g) for scored, w, g in zip(self.scored, carving, ratios, strict=True))
+    def _region_masks(self, region: Region, ratios: list[Floats]) -> Any:
+        return tuple(region(s.z, w, g) for s, w, g in zip(self.scored, self.carving.ratios, ratios, strict=True))
 
     def _covariate_estimate(self, masks: tuple[Mask, Mask], **explained: Floats) -> Estimate:
         source, target = self.scored[2:]
@@ -300,14 +313,6 @@ class Fold:
             target.z,
             tolerance=self.settings.tolerance,
         )
-
-    def _dependent(self, columns: tuple[int, ...]) -> tuple[tuple[int, ...], float]:
-        """Return the columns on which the loss depends, judged on training rows, and how sure test rows are of it."""
-        rng = np.random.default_rng([self.seed, 1])
-        train, test = self.halves.source_train, self.halves.source_test
-        found = dependence_p_values(train.features, train.loss, columns, rng)
-        kept = tuple(j for j in columns if found[j] <= self.settings.alpha)
-        return kept, max(dependence_p_values(test.features, test.loss, kept, rng).values(), default=1.0)
 
     def _kept(self, rows: Rows, columns: Sequence[int]) -> Features:
         return rows.features.keep(list(columns))
