@@ -99,24 +99,40 @@ def outcome_decay(
 
 
 def residual_outcome_decay(
-    in1: Mask, loss1: Floats, zs1: Floats, surprise1: Floats, q1: Floats, *, tolerance: float
+    in0: Mask,
+    surprise0: Floats,
+    bet0: Floats,
+    w0: Floats,
+    in1: Mask,
+    surprise1: Floats,
+    bet1: Floats,
+    explained1: Floats,
+    *,
+    tolerance: float,
 ) -> Estimate:
-    """Estimate ``E_1[l - zs | A] - tolerance``, where zs lets only some variables change the outcome.
+    """Estimate the decay that is left once the outcome law may change with the variables V alone, less the tolerance.
 
     Parameters
     ----------
-    zs1 : ndarray
-        Expected loss of target rows under the outcome law that changed by those variables alone.
-    surprise1 : ndarray
-        Label minus its probability under that law.
-    q1 : ndarray
-        ``E_1[1_A (l(x, 1) - l(x, 0)) | those variables and the bin of the old risk]``.
+    surprise0, surprise1 : ndarray
+        Label minus its old probability, of source and target rows.
+    bet0, bet1 : ndarray
+        ``1_A (l(x, 1) - l(x, 0)) - E_1[1_A (l(x, 1) - l(x, 0)) | V]``.
+    explained1 : ndarray
+        ``E_1[mu_1(X) - mu_0(X) | V]``: the change of the probability of class 1 that V explains.
 
     Notes
     -----
-    The error is a product of those of the outcome law and of q.
+    The error is a product of those of the old law and w, and of the two conditional expectations.
     """
     p1 = in1.mean()
-    grown = np.where(in1, loss1 - zs1 - tolerance, 0.0) - surprise1 * q1
-    value = grown.mean() / p1
-    return Estimate(float(value), np.zeros(1), (grown - in1 * value) / p1, 0, int(in1.sum()))
+    left = bet1 * (surprise1 - explained1) - in1 * tolerance
+    correction = w0 * bet0 * surprise0
+    value = (left.mean() - correction.mean()) / p1
+    return Estimate(
+        float(value),
+        -(correction - correction.mean()) / p1,
+        (left - in1 * value) / p1,
+        int(in0.sum()),
+        int(in1.sum()),
+    )

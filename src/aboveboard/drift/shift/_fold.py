@@ -163,19 +163,14 @@ class Fold:
         )
 
     def _outcome(self) -> Stage:
-        train, settings = self.halves.target_train, self.settings
-        grown = train.loss - self.scored[1].z - settings.tolerance
-        decay = fit_regression(train.features, grown, self.seed, smooth=True)
-        predicted = [decay(rows.features) for rows in self.halves[1:]]
-        thresholds = nested_thresholds(
-            predicted[0], min_prevalence=settings.min_prevalence, n_keep=settings.n_detectors
-        )
+        predicted = [self.growth(rows.features) for rows in self.halves[1:]]
+        thresholds = self._nested(predicted[0])
         masks = [(threshold(predicted[1]), threshold(predicted[2])) for threshold in thresholds]
         used = [j for j, mask in enumerate(masks) if _enough(mask)]
         return Stage(
             tuple(self._outcome_estimate(masks[j]) for j in used),
             tuple(masks[j] for j in used),
-            tuple(_OutcomeDetector(thresholds[j], decay) for j in used),
+            tuple(_OutcomeDetector(thresholds[j], self.growth) for j in used),
         )
 
     # --- what explains it ----------------------------------------------------------------------------------------
@@ -213,48 +208,49 @@ class Fold:
         )
 
     def _outcome_given(self, columns: Sequence[int]) -> Stage:
-        settings, halves = self.settings, self.halves
+        halves, tolerance = self.halves, self.settings.tolerance
         explaining = [
             widened(self._kept(rows, columns), _RISK_COLUMN, self.bins(scored.mu))
-            for rows, scored in zip(halves[1::2], self.scored[1::2], strict=True)
+            for rows, scored in zip(halves, self.scored, strict=True)
         ]
-        law = fit_probability(explaining[0], halves.target_train.y, settings.outcome, self.seed)
-        mu = [law(features) for features in explaining]
-        left = [
-            rows.risk(self.new_outcome(rows.features)) - rows.risk(part) - settings.tolerance
-            for rows, part in zip(halves[1::2], mu, strict=True)
-        ]
+        surprise = [rows.y - scored.mu for rows, scored in zip(halves, self.scored, strict=True)]
+        change = fit_regression(explaining[1], surprise[1], self.seed)
+        explained = [change(features) for features in explaining]
+        left = [self.growth(rows.features) - rows.stake * part for rows, part in zip(halves, explained, strict=True)]
         estimates = []
-        for threshold in nested_thresholds(
-            left[0], min_prevalence=settings.min_prevalence, n_keep=settings.n_detectors
-        ):
-            train, test = threshold(left[0]), threshold(left[1])
-            if train.sum() < _FEWEST or test.sum() < _FEWEST:
+        for threshold in self._nested(left[1]):
+            masks = [threshold(decay) for decay in left]
+            if not _enough(masks):
                 continue
-            share = fit_regression(explaining[0], np.where(train, halves.target_train.stake, 0.0), self.seed)
-            rows = halves.target_test
+            stake = [np.where(mask, rows.stake, 0.0) for mask, rows in zip(masks, halves, strict=True)]
+            expected = fit_regression(explaining[1], stake[1], self.seed)
+            bet = [stake[d] - expected(explaining[d]) for d in (2, 3)]
             estimates.append(
                 residual_outcome_decay(
-                    test,
-                    rows.loss,
-                    rows.risk(mu[1]),
-                    rows.y - mu[1],
-                    share(explaining[1]),
-                    tolerance=settings.tolerance,
+                    masks[2],
+                    surprise[2],
+                    bet[0],
+                    self.scored[2].w,
+                    masks[3],
+                    surprise[3],
+                    bet[1],
+                    explained[3],
+                    tolerance=tolerance,
                 )
             )
         return Stage(tuple(estimates))
 
     @cached_property
+    def growth(self) -> Regression:
+        """By how much the loss of a target row exceeds the old expectation and the tolerance, given its columns."""
+        train, settings = self.halves.target_train, self.settings
+        grown = train.loss - self.scored[1].z - settings.tolerance
+        return fit_regression(train.features, grown, self.seed, leaf_share=settings.min_prevalence / 2.0)
+
+    @cached_property
     def bins(self) -> RiskBins:
         """Bins of the old risk, from the training rows of both domains."""
         return RiskBins.fit(np.concatenate([scored.mu for scored in self.scored[:2]]), self.settings.n_bins)
-
-    @cached_property
-    def new_outcome(self) -> Probability:
-        """The outcome law of the target."""
-        train = self.halves.target_train
-        return fit_probability(train.features, train.y, self.settings.outcome, self.seed)
 
     @cached_property
     def carving(self) -> "_Carving":
@@ -284,6 +280,9 @@ class Fold:
             min_prevalence=self.settings.min_prevalence,
             n_keep=self.settings.n_detectors,
         )
+
+    def _nested(self, decay: Floats) -> list[Threshold]:
+        return nested_thresholds(decay, min_prevalence=self.settings.min_prevalence, n_keep=self.settings.n_detectors)
 
     def _region_masks(self, region: Region, ratios: list[Floats]) -> Any:
         return tuple(region(s.z, w, g) for s, w, g in zip(self.scored, self.carving.ratios, ratios, strict=True))

@@ -34,6 +34,7 @@ Candidates = Mapping[str, Callable[[], Learner]]
 _FOLDS: Final = 3
 _TINY: Final = 1e-6
 _MANY: Final = 5_000
+_LEAF: Final = 20
 _LARGE: Final = 1e300
 _FURTHEST: Final = 10.0
 
@@ -136,22 +137,25 @@ class Regression:
         return np.clip(self.model.predict(_treeable(features)), self.low, self.high)
 
 
-def fit_regression(features: Features, target: Floats, seed: int, *, smooth: bool = False) -> Regression:
+def fit_regression(features: Features, target: Floats, seed: int, *, leaf_share: float = 0.0) -> Regression:
     """Regress `target` on features.
 
     Parameters
     ----------
-    smooth : bool
-        Many trees of depth 2, which find regions that few columns mark off, instead of fewer and deeper ones.
+    leaf_share : float
+        Least share of the rows in a leaf. Where it is above 0, trees have a depth of 3: they look for large regions
+        that few columns mark off.
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     categorical = features.categorical if features.categorical is not None and features.categorical.any() else None
-    trees, rate = (100, 0.1) if len(features) >= _MANY else (30, 0.15)
-    shape = {"max_depth": 2, "max_iter": 200, "learning_rate": 0.1} if smooth else {"max_iter": trees}
-    settings: dict[str, Any] = {"learning_rate": rate, "max_leaf_nodes": 15} | shape
+    trees, rate = (100, 0.1) if len(features) >= _MANY and not leaf_share else (30, 0.15)
     model = HistGradientBoostingRegressor(
-        **settings,
+        max_iter=trees,
+        learning_rate=rate,
+        max_leaf_nodes=15,
+        max_depth=3 if leaf_share else None,
+        min_samples_leaf=max(_LEAF, int(leaf_share * len(features))),
         l2_regularization=1.0,
         categorical_features=categorical,
         early_stopping=False,

@@ -395,8 +395,9 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             }
         )
         decay, se, half, n_in = np.nan, np.nan, np.nan, 0
-        if found.best >= 0:
-            estimate = stage.estimates[found.best]
+        best = self._reported(stage, found)
+        if best >= 0:
+            estimate = stage.estimates[best]
             decay, se, n_in = estimate.value + self.tolerance, estimate.se, estimate.n_target
             half = found.two_sided * se
         result = TestResult(
@@ -415,7 +416,15 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             n_target=len(target),
             resolution=self._resolution(fold, found),
         )
-        return result, (chosen, found.best)
+        return result, (chosen, best)
+
+    def _reported(self, stage: Stage, found: MaxTest) -> int:
+        """Return the subgroup to tell of: of those that decayed for sure, the one with most loss beyond the tolerance.
+
+        That is the aim of the search, the sum over rows: the largest studentised decay often belongs to a smaller part.
+        """
+        sure = [j for j, e in enumerate(stage.estimates) if e.se > 0 and e.value > found.critical_value * e.se]
+        return max(sure, key=lambda j: stage.estimates[j].value * stage.estimates[j].n_target, default=found.best)
 
     def _combined(self, stages: list[Stage], rng: np.random.Generator) -> tuple[int, MaxTest, float]:
         """Return which fold tells more, its test, and the p-value of all folds together."""
