@@ -216,7 +216,10 @@ class Fold:
         surprise = [rows.y - scored.mu for rows, scored in zip(halves, self.scored, strict=True)]
         change = fit_regression(explaining[1], surprise[1], self.seed)
         explained = [change(features) for features in explaining]
-        left = [self.growth(rows.features) - rows.stake * part for rows, part in zip(halves, explained, strict=True)]
+        left = [
+            rows.stake * (self.new_outcome(rows.features) - scored.mu - part) - tolerance
+            for rows, scored, part in zip(halves, self.scored, explained, strict=True)
+        ]
         estimates = []
         for threshold in self._nested(left[1]):
             masks = [threshold(decay) for decay in left]
@@ -246,6 +249,12 @@ class Fold:
         train, settings = self.halves.target_train, self.settings
         grown = train.loss - self.scored[1].z - settings.tolerance
         return fit_regression(train.features, grown, self.seed, leaf_share=settings.min_prevalence / 2.0)
+
+    @cached_property
+    def new_outcome(self) -> Probability:
+        """The outcome law of the target."""
+        train = self.halves.target_train
+        return fit_probability(train.features, train.y, self.settings.outcome, self.seed)
 
     @cached_property
     def bins(self) -> RiskBins:

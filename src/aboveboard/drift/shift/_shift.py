@@ -10,6 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from aboveboard.core.certificate import Certificate
 from aboveboard.core.errors import InputError
@@ -30,6 +31,7 @@ __all__ = ["SHIFT"]
 
 FAMILIES: Final[tuple[Family, ...]] = ("covariate", "outcome")
 _APART: Final = 0.99
+_ONE_THREAD: Final = 100_000
 _POWER_Z: Final = 0.8416  # four times in five
 _DETAILED: Final = (
     "candidate",
@@ -214,6 +216,11 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
         self
         """
         self._check_settings()
+        with threadpool_limits(1 if _small(X0, X1) else None, user_api="openmp"):
+            return self._fit((X0, y0), (X1, y1), model, predictions, loss_fn, candidates)
+
+    def _fit(self, old: Any, new: Any, model: Any, predictions: Any, loss_fn: Any, candidates: Any) -> Self:
+        (X0, y0), (X1, y1) = old, new
         pair = (None, None) if predictions is None else tuple(predictions)
         if len(pair) != 2:
             raise InputError(f"predictions has {len(pair)} parts", expected="two: for the rows of X0 and those of X1")
@@ -511,6 +518,11 @@ def _diagnostics(fold: Fold) -> dict[str, Any]:
         "outcome_model": fold.outcome.name,
         "density_model": fold.density.domain.name,
     }
+
+
+def _small(*tables: Any) -> bool:
+    """Tell whether trees are grown faster by one thread, which waits for no other."""
+    return sum(len(table) for table in tables if hasattr(table, "__len__")) < _ONE_THREAD
 
 
 def _seed(random_state: Any) -> int:
