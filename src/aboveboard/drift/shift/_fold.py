@@ -217,7 +217,7 @@ class Fold:
         change = fit_regression(explaining[1], surprise[1], self.seed)
         explained = [change(features) for features in explaining]
         left = [
-            rows.stake * (self.new_outcome(rows.features) - scored.mu - part) - tolerance
+            self._grown(rows, scored) - rows.stake * part
             for rows, scored, part in zip(halves, self.scored, explained, strict=True)
         ]
         estimates = []
@@ -242,6 +242,11 @@ class Fold:
                 )
             )
         return Stage(tuple(estimates))
+
+    def _grown(self, rows: Rows, scored: "_Scored") -> Floats:
+        """Predict by how much losses grew beyond the tolerance: the mean of a smooth and of a rough prediction."""
+        smooth = rows.stake * (self.new_outcome(rows.features) - scored.mu) - self.settings.tolerance
+        return np.asarray((smooth + self.growth(rows.features)) / 2.0)
 
     @cached_property
     def growth(self) -> Regression:

@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from aboveboard.core.certificate import Certificate
 from aboveboard.core.errors import InputError
@@ -80,7 +80,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     split : float in (0, 1)
         Share of the rows of each domain to learn from; the others test.
     cross_fit : bool
-        Swap the halves as well, and take twice the smaller p-value, which is valid however the two depend on each other.
+        Swap the halves as well, and take twice the smaller p-value, which is valid however the two depend.
     random_state : int, RandomState, Generator or None
     n_jobs : int or None
         Threads that test explanations.
@@ -99,6 +99,8 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
         ``clipped`` (test rows whose probability was clipped), ``outcome_model`` and ``density_model`` (which was
         picked).
     candidates_ : dict of str to tuple of str
+    own_loss_ : bool
+        Whether the loss is that of `loss_fn`.
     certificate_ : Certificate
 
     Raises
@@ -110,10 +112,10 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     Guarantee
     ---------
     If no subgroup of the smallest prevalence or more decayed by more than the tolerance, each test rejects with a
-    probability that tends to `alpha` at most as rows grow. Subgroups come from the training half, so that they are fixed
-    for the test half. Assumed: independent rows; bounded density ratios within subgroups; and products of the errors of
-    outcome model and density ratio that vanish faster than ``n ** -0.5``. Nothing is said of subgroups that the
-    detectors did not propose, and a candidate that is kept is not proven.
+    probability that tends to `alpha` at most as rows grow. Subgroups come from the training half, so that they are
+    fixed for the test half. Assumed: independent rows; bounded density ratios within subgroups; and products of the
+    errors of outcome model and density ratio that vanish faster than ``n ** -0.5``. Nothing is said of subgroups that
+    the detectors did not propose, and a candidate that is kept is not proven.
 
     Notes
     -----
@@ -242,7 +244,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             self._folds, self._reader, self._domains, self._tables = folds, reader, (source, target), (X0, X1)
             self._seed = seed
             self.candidates_ = {name: tuple(names[j] for j in columns) for name, columns in groups.items()}
-            self._groups = groups
+            self._groups, self.own_loss_ = groups, loss_fn is not None
             bar.step("look for subgroups")
             self.aggregate_, self._chosen = {}, {}
             for family in FAMILIES:
@@ -295,16 +297,16 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     ) -> RepairedClassifier:
         """Mend the model where it decayed, by what explains it.
 
-        Changed outcomes: a small model of the label on the old score and the variables that explain the change, learned
-        from target rows. Changed rows: a model trained anew on the source, weighted to the target's law of these
+        Changed outcomes: a model of the label on the old score and the variables that explain the change, learned from
+        target rows. Changed rows: a model trained anew on the source, weighted to the target's law of these
         variables.
 
         Parameters
         ----------
         kind : {"covariate", "outcome"}
         X, y : table and labels, optional
-            Rows of the target to learn from. Default: those of the training half, so that the test half can say what
-            the repair is worth (``trial_``).
+            Rows of the target to learn from. Default: those of the test half, which had no part in finding the
+            subgroup; ``trial_`` then says what the repair is worth, each half of them judged by what the other taught.
         candidate : str, optional
             Which explanation. Default: the kept one of fewest columns; all columns where none was kept.
         where : {"subgroup", "everywhere"}
@@ -374,7 +376,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
         train, test = [], []
         for domain in (source, target):
             order = rng.permutation(len(domain.rows))
-            cut = int(round(self.split * len(order)))
+            cut = round(self.split * len(order))
             train.append(np.sort(order[:cut]))
             test.append(np.sort(order[cut:]))
         for part, domain in zip([*train, *test], (source, target) * 2, strict=True):
