@@ -149,9 +149,9 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         tolerance: float = 0.05,
+        *,
         min_prevalence: float = 0.05,
         alpha: float = 0.05,
-        *,
         loss: Literal["zero_one", "brier", "class_weighted", "ppv"] = "zero_one",
         direction: Literal[1, -1] = 1,
         threshold: float = 0.5,
