@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -246,23 +246,25 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             self.candidates_ = {name: tuple(names[j] for j in columns) for name, columns in groups.items()}
             self._groups, self.own_loss_ = groups, loss_fn is not None
             bar.step("look for subgroups")
-            self.aggregate_, self._chosen = {}, {}
+            self.aggregate_, self._found = {}, {}
             for family in FAMILIES:
-                self.aggregate_[family], self._chosen[family] = self._test(family, rng)
+                self.aggregate_[family], self._found[family] = self._test(family, rng)
             bar.step("look for explanations")
             self.detailed_ = self._explain(rng)
         self.certificate_: Certificate = _findings.certificate(self)
         return self
 
     def subgroup(self, kind: Family) -> Subgroup:
-        """Return the subgroup of a family whose decay stands out most, whether or not its test rejects.
+        """Return the subgroup of a family with the most loss beyond the tolerance, among those that decayed for sure.
+
+        Where none did, the one whose decay stands out most.
 
         Raises
         ------
         InputError
             Where no subgroup was proposed.
         """
-        fold, stage, best, _ = self._best(kind)
+        fold, _, stage, best = self._best(kind)
         result, (in_source, in_target) = self.aggregate_[kind], stage.masks[best]
         detector, (train, source, target) = stage.detectors[best], fold.halves[1:]
         rules, fidelity = describe(
@@ -344,8 +346,8 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
 
     def best_fold(self, kind: Family) -> tuple[Fold, tuple[NDArray[np.intp], ...]]:
         """Return the split that tells most of a family, and the rows in its parts."""
-        fold, _, _, parts = self._best(kind)
-        return fold, parts
+        found = self._best(kind)
+        return found.fold, found.parts
 
     # --- parts -------------------------------------------------------------------------------------------------------
 
@@ -388,12 +390,10 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
                 )
         return [(*train, *test), (*test, *train)][: 1 + bool(self.cross_fit)]
 
-    def _test(self, family: Family, rng: np.random.Generator) -> tuple[TestResult, tuple[int, int]]:
+    def _test(self, family: Family, rng: np.random.Generator) -> tuple[TestResult, "_Found"]:
         stages = [fold.aggregate(family) for fold, _ in self._folds]
-        self._stages = getattr(self, "_stages", {}) | {family: stages}
         chosen, found, p_value = self._combined(stages, rng)
-        stage, fold = stages[chosen], self._folds[chosen][0]
-        reject = p_value <= self.alpha
+        stage, (fold, parts) = stages[chosen], self._folds[chosen]
         source, target = fold.halves[2:]
         frame = pd.DataFrame(
             {
@@ -417,7 +417,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             interval=(float(decay - half), float(decay + half)),
             p_value=p_value,
             critical_value=found.critical_value,
-            reject=bool(reject),
+            reject=p_value <= self.alpha,
             n_in_subgroup=n_in,
             prevalence=n_in / len(target),
             detectors=frame,
@@ -425,7 +425,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             n_target=len(target),
             resolution=self._resolution(fold, found),
         )
-        return result, (chosen, best)
+        return result, _Found(fold, parts, stage, best)
 
     def _reported(self, stage: Stage, found: MaxTest) -> int:
         """Return the subgroup to tell of: of those that decayed for sure, the one with most loss beyond the tolerance.
@@ -476,18 +476,26 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     def _explanations(self, family: Family, name: str) -> list[Stage]:
         return [fold.explained(family, self._groups[name]) for fold, _ in self._folds]
 
-    def _best(self, kind: Family) -> tuple[Fold, Stage, int, tuple[NDArray[np.intp], ...]]:
+    def _best(self, kind: Family) -> "_Found":
         check_is_fitted(self, "aggregate_")
         if kind not in FAMILIES:
             raise InputError(f"kind is {kind!r}", expected="'covariate' or 'outcome'")
-        chosen, best = self._chosen[kind]
-        if best < 0:
+        found = self._found[kind]
+        if found.best < 0:
             raise InputError(
                 f"no subgroup seems to have decayed by a change of {'rows' if kind == 'covariate' else 'outcomes'}",
                 expected="a family for which aggregate_[kind].n_in_subgroup is above 0",
             )
-        fold, parts = self._folds[chosen]
-        return fold, self._stages[kind][chosen], best, parts
+        return found
+
+
+class _Found(NamedTuple):
+    """The split that tells most of a family, the rows in its parts, and which of its subgroups is told of."""
+
+    fold: Fold
+    parts: tuple[NDArray[np.intp], ...]
+    stage: Stage
+    best: int
 
 
 def _diagnostics(fold: Fold) -> dict[str, Any]:
