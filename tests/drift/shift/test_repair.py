@@ -61,17 +61,18 @@ def test_rows_of_one_s_own_can_be_learned_from_and_then_there_is_no_trial(fitted
 
 def test_changed_rows_are_repaired_by_training_on_weighted_source_rows(sign):
     rng = np.random.default_rng(1)
-    X0, X1 = rng.normal(size=(2, 4000, 3))
+    X0, X1 = rng.normal(size=(2, 2000, 3))
     X1[:, 0] *= 0.3
-    y0, y1 = ((rng.random(4000) < 1 / (1 + np.exp(-3 * X[:, 0] - X[:, 1]))).astype(int) for X in (X0, X1))
+    y0, y1 = ((rng.random(2000) < 1 / (1 + np.exp(-3 * X[:, 0] - X[:, 1]))).astype(int) for X in (X0, X1))
     model = LogisticRegression(C=1e-4).fit(X0, y0)
     shift = SHIFT(0.02, random_state=0, n_bootstrap=2000).fit(X0, y0, X1, y1, model=model, candidates={"one": ["x0"]})
     for estimator in (None, LogisticRegression()):
         repaired = shift.repair("covariate", estimator=estimator)
-        assert repaired.predict_proba(X1).shape == (4000, 2)
-        assert repaired.trial_.n == 2000
+        assert repaired.predict_proba(X1).shape == (2000, 2)
+        assert repaired.trial_.n == 1000
     without = SHIFT(0.02, random_state=0, n_bootstrap=2000)
-    without.fit(X0, y0, X1, y1, predictions=tuple(model.predict_proba(X)[:, 1] for X in (X0, X1)))
+    scores = tuple(model.predict_proba(X)[:, 1] for X in (X0, X1))
+    without.fit(X0, y0, X1, y1, predictions=scores, candidates={"one": ["x0"]})
     assert np.isfinite(without.repair("covariate").trial_.after)
 
 
