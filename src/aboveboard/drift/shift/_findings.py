@@ -8,6 +8,7 @@ from aboveboard.core.finding import Column, Figure, Finding, Interval, Line, Ser
 from aboveboard.core.reference import Reference
 from aboveboard.drift.shift._inference import Family
 from aboveboard.drift.shift._result import TestResult
+from aboveboard.drift.shift._subgroup import Subgroup
 
 __all__ = ["certificate", "findings", "summary"]
 
@@ -114,8 +115,10 @@ def _finding(fitted: Any, family: Family, check: str, area: str) -> Finding:
     if result.reject:
         low = result.interval[0]
         severity: Severity = "fail" if low >= _FAIL else "warn"
-        reason = f"p = {result.p_value:.2g}; the decay is at least {max(low, fitted.tolerance):.3f}"
-        evidence = _evidence(fitted, family)
+        group = fitted.subgroup(family)
+        who = f"; who: {' or '.join(group.rules)}" if group.rules else ""
+        reason = f"p = {result.p_value:.2g}; the decay is at least {max(low, fitted.tolerance):.3f}{who}"
+        evidence = _evidence(fitted, family, group)
         return Finding(severity=severity, reason=reason, evidence=evidence, remedies=("SHIFT",), **common)
     coarse = result.resolution + fitted.tolerance
     if coarse > _COARSE + fitted.tolerance:
@@ -149,8 +152,7 @@ def _kept(fitted: Any, family: Family) -> list[str]:
     return list(table.loc[(table["kind"] == family) & table["kept"].astype(bool), "candidate"])
 
 
-def _evidence(fitted: Any, family: Family) -> tuple[Table | Figure, ...]:
-    group = fitted.subgroup(family)
+def _evidence(fitted: Any, family: Family, group: Subgroup) -> tuple[Table | Figure, ...]:
     sizes = Table(
         title="Who suffers",
         columns=(
@@ -176,12 +178,12 @@ def _evidence(fitted: Any, family: Family) -> tuple[Table | Figure, ...]:
     return sizes, columns, *_explanations(fitted, family)
 
 
-def _rules_note(group: Any) -> str:
+def _rules_note(group: Subgroup) -> str:
     if not group.rules:
         return "No short rule describes the subgroup."
     agreement, jaccard = group.fidelity["agreement"], group.fidelity["jaccard"]
     return (
-        f"In short: {'; or '.join(group.rules)}. These rules agree with the subgroup on {100 * agreement:.0f} % of "
+        f"In short: {' or '.join(group.rules)}. These rules agree with the subgroup on {100 * agreement:.0f} % of "
         f"rows (Jaccard index {jaccard:.2f})."
     )
 
