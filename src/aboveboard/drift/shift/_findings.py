@@ -173,7 +173,7 @@ def _evidence(fitted: Any, family: Family, group: Subgroup) -> tuple[Table | Fig
     columns = Table(
         title="Which columns decide who is in it",
         columns=(Column("column", "text"), Column("rows that change sides when it is shuffled", "percent")),
-        rows=tuple((row.column, row.importance) for row in group.importances.head(5).itertuples()),
+        rows=tuple((str(name), float(share)) for name, share in group.importances.head(5).to_numpy()),
     )
     return sizes, columns, *_explanations(fitted, family)
 
