@@ -143,6 +143,17 @@ def test_filtering_carves_from_columns_on_which_the_loss_depends(fast, sign):
     assert dict(zip(found.detailed_["candidate"], found.detailed_["kept"], strict=True))["one"]
 
 
+def test_where_the_loss_depends_on_no_column_there_is_nothing_to_carve(fast):
+    rng = np.random.default_rng(5)
+    X0, X1 = rng.normal(size=(2, 600, 2))
+    y0, y1 = rng.integers(0, 2, (2, 600))
+    found = SHIFT(0.0, filter_features=True, random_state=0, **fast)
+    found.fit(X0, y0, X1 + 0.5, y1, predictions=(np.zeros(600), np.zeros(600)))
+    assert found.aggregate_["covariate"].p_value == 1.0
+    with pytest.raises(InputError, match="no subgroup"):
+        found.subgroup("covariate")
+
+
 def test_a_fitted_object_can_be_kept(fitted, flipped):
     again = pickle.loads(pickle.dumps(fitted))
     X1 = flipped[2]

@@ -152,6 +152,8 @@ class Fold:
 
     def _covariate(self) -> Stage:
         carving, ones = self.carving, [np.ones(len(rows)) for rows in self.halves]
+        if not carving.columns:
+            return Stage((), independence=carving.independence)
         regions = self._scan(ones)
         masks = [self._region_masks(region, ones)[2:] for region in regions]
         used = [j for j, mask in enumerate(masks) if _enough(mask)]
