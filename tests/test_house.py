@@ -240,7 +240,9 @@ def adult_scope():
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(parts["X_train"], parts["y_train"])
     votes = parts["X_test"].head(30).set_axis([f"item {i}" for i in range(parts["X_test"].shape[1])], axis=1)
     requests = np.random.default_rng(0).lognormal(size=(60, 8))
-    return parts | {"model": model, "votes": votes, "requests": requests}
+    phrases = ["Probably" if row % 3 else "Unlikely" for row in range(len(parts["y_test"]))]
+    said = {"phrases": phrases, "outcomes": parts["y_test"]}
+    return parts | {"model": model, "votes": votes, "requests": requests} | said
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m.remedy], ids=lambda m: m.name)

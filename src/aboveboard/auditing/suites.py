@@ -54,6 +54,7 @@ AREAS: Final[dict[str, str]] = {
     "networks": "Networks of opinions",
     "allocation": "Scarce stocks",
     "forecasts": "Forecasts that people react to",
+    "certainty": "Words of certainty",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -605,6 +606,39 @@ SUITES: Final[tuple[Suite, ...]] = (
                 title="Who gets what",
                 question="Does the place in the queue, or a group, decide how much somebody gets?",
                 cost="medium",
+            ),
+        ),
+    ),
+    Suite(
+        name="phrases",
+        title="Phrases of certainty",
+        takes="a table with a phrase of certainty per statement, such as 'likely', and whether it came true",
+        example="GPT-4o's phrases on TruthfulQA, from published counts",
+        unit=("statement", "statements"),
+        columns=(
+            Role(name="phrase", help="The phrase of certainty of each statement."),
+            Role(name="text", help="Instead: a text in which the phrase is looked for."),
+            Role(name="outcome", help="Whether it came true: true or false, 1 or 0, yes or no; or a probability."),
+            Role(name="count", help="How many statements the row stands for."),
+            Role(name="alpha", help="What the phrase means: the a of Beta(a, b), the same in all its rows."),
+            Role(name="beta", help="With alpha: the b."),
+            Role(name="mean", help="Instead of alpha and beta: one probability for the phrase."),
+            Role(name="group", help="Who speaks, or about what: looked at one by one too.", many=True),
+        ),
+        settings=(
+            Setting(
+                name="unknown",
+                help="Rows without a phrase of the vocabulary are refused (default), or left out.",
+                choices=("refuse", "leave out"),
+            ),
+        ),
+        checks=(
+            CheckSpec(
+                name="phrase_calibration",
+                area="certainty",
+                title="Honest phrases",
+                question="Does 'likely' come true as often as readers take it to, and what should be said instead?",
+                cost="light",
             ),
         ),
     ),
