@@ -170,7 +170,7 @@ def test_best_responses_in_turn_from_any_start_lead_to_it(kind):
         for _ in range(20):
             for i in range(len(X)):
                 R[i] = game.best_response(X, R, w, i)
-        assert R == pytest.approx(found.X_reported, abs=1e-4)
+        assert pytest.approx(found.X_reported, abs=1e-4) == R
 
 
 @each_kind
@@ -178,7 +178,9 @@ def test_nobody_s_place_in_the_list_matters(kind):
     game = ManipulationGame(**KINDS[kind], bounds=BOX)
     X, w = people(7)
     order = np.random.default_rng(0).permutation(7)
-    assert game.equilibrium(X[order], w).X_reported == pytest.approx(game.equilibrium(X, w).X_reported[order], abs=1e-12)
+    assert game.equilibrium(X[order], w).X_reported == pytest.approx(
+        game.equilibrium(X, w).X_reported[order], abs=1e-12
+    )
 
 
 def test_equilibria_move_no_faster_than_the_lipschitz_bound():
@@ -359,7 +361,11 @@ def test_values_out_of_range_are_refused(options, message):
     [
         ({"cost": "l2"}, 2, "share out their moves"),
         ({"cost": "l2", "externality": "proportional"}, 5, "2 alpha must exceed beta"),
-        ({"cost": "squared_l2", "alpha": 0.1, "externality": "proportional", "beta": 0.2}, 5, "2 alpha must exceed beta"),
+        (
+            {"cost": "squared_l2", "alpha": 0.1, "externality": "proportional", "beta": 0.2},
+            5,
+            "2 alpha must exceed beta",
+        ),
     ],
 )
 def test_games_without_a_single_equilibrium_are_refused(options, n, message):
@@ -417,7 +423,7 @@ def test_reports_and_factors_that_do_not_fit_are_refused():
         game.equilibrium(X, w, cost_factor=[1.0])
     with pytest.raises(InputError, match="applicant 9"):
         game.best_response(X, X, w, 9)
-    with pytest.raises(InputError, match="3, one per feature|4, one per feature"):
+    with pytest.raises(InputError, match="4, one per feature"):
         ManipulationGame(cost_weights=[1.0, 2.0]).equilibrium(X, w)
     with pytest.raises(InputError, match="function of your own"):
         ManipulationGame(externality=congestion).strong_convexity(3)

@@ -190,7 +190,8 @@ class StrategicEquilibriumClassifier(ClassifierMixin, BaseEstimator):  # type: i
 
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the class of each row of reported features, shape (n,)."""
-        decision: NDArray[Any] = self.classes_[(self.decision_function(X) > 0).astype(int)]
+        positive = self.decision_function(X) > 0
+        decision: NDArray[Any] = self.classes_[positive.astype(int)]
         return decision
 
     def performance_at_equilibrium(

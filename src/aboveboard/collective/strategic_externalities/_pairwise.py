@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["PairTerm", "PairwiseGame"]
 
-_GAP = 1e-8
+_STILL = 1e-8
+_STEEPEST = 1e12
 _MOST_STEPS = 5_000
-_REPLY_STEPS = 300
-_BETWEEN_GAPS = 20
+_REPLY_STEPS = 500
 _DRAWS = 32
 _STEP = 1e-5
 Smooth = Callable[[Floats], tuple[float, Floats]]
@@ -153,11 +153,8 @@ class PairwiseGame:
             value, gradient = self._costs(moves)
             return value - float((self.crowd.pull * moves).sum()), gradient - self.crowd.pull
 
-        def gap(moves: Floats) -> float:
-            return float(self._best(moves)[1].max())
-
-        moves, steps = self._minimised(smooth, np.zeros(self.X.shape), _MOST_STEPS, lambda moves: gap(moves) <= _GAP)
-        left = gap(moves)
+        moves, steps = self._minimised(smooth, np.zeros(self.X.shape), _MOST_STEPS)
+        left = float(self._best(moves)[1].max())
         if left > 1e-5:
             warnings.warn(
                 f"an applicant still gains {left:.1e} after {steps:,} steps: the externality may not be convex",
@@ -179,32 +176,30 @@ class PairwiseGame:
             cost, gradient = each(own)
             return float(cost.sum()), gradient
 
-        best, _ = self._minimised(smooth, moves, _REPLY_STEPS, None)
+        best, _ = self._minimised(smooth, moves, _REPLY_STEPS)
         linear = self.crowd.linear
         before, after = (each(own)[0] + linear * _length(own) for own in (moves, best))
         return np.where((after < before)[:, None], best, moves), np.maximum(before - after, 0.0)
 
-    def _minimised(
-        self, smooth: Smooth, start: Floats, most: int, done: Callable[[Floats], bool] | None
-    ) -> tuple[Floats, int]:
+    def _minimised(self, smooth: Smooth, start: Floats, most: int) -> tuple[Floats, int]:
         """Minimise `smooth` plus the linear costs within the bounds: accelerated, with restarts and line search."""
         moves, ahead, momentum, steepness = start, start, 1.0, 1.0
+        small = _STILL * (1.0 + float(np.abs(self.crowd.pull).max()))
         for step in range(1, most + 1):
             value, gradient = smooth(ahead)
             while True:
                 following = self._shrunk(ahead - gradient / steepness, steepness)
                 change = following - ahead
                 bound = value + float((gradient * change).sum()) + steepness / 2 * float((change**2).sum())
-                if smooth(following)[0] <= bound + 1e-13 * (1.0 + abs(value)) or steepness > 1e12:
+                if smooth(following)[0] <= bound + 1e-13 * (1.0 + abs(value)) or steepness > _STEEPEST:
                     break
                 steepness *= 2.0
             if float(((ahead - following) * (following - moves)).sum()) > 0:
                 momentum = 1.0
             grown = (1.0 + float(np.sqrt(1.0 + 4.0 * momentum**2))) / 2.0
-            still = float(np.abs(change).max()) <= 1e-13 * (1.0 + float(np.abs(moves).max()))
             ahead = following + (momentum - 1.0) / grown * (following - moves)
-            moves, momentum, steepness = following, grown, steepness * 0.9
-            if still or (done is not None and step % _BETWEEN_GAPS == 0 and done(moves)):
+            moves, momentum = following, grown
+            if steepness * float(np.abs(change).max()) <= small:
                 break
         return moves, step
 

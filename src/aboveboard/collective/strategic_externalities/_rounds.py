@@ -159,8 +159,7 @@ def drawn_rounds(n_rows: int, n_agents: Any, n_rounds: int, rng: np.random.Gener
 
 def shuffled_rounds(n_rows: int, n_agents: Any, rng: np.random.Generator) -> Rounds:
     """Return the rows, shuffled and cut into rounds; those that are left over take no part."""
-    smallest = 1 if hasattr(n_agents, "rvs") else int(n_agents)
-    sizes = _sizes(n_agents, n_rows // smallest, n_rows, rng)
+    sizes = _sizes(n_agents, n_rows, n_rows, rng)
     ends = np.cumsum(sizes)
     sizes, ends = sizes[ends <= n_rows], ends[ends <= n_rows]
     order = rng.permutation(n_rows)
