@@ -63,13 +63,13 @@ def test_the_gradient_is_that_of_central_differences():
     model.fit(X, y)
     from aboveboard.collective.strategic_externalities._rounds import shuffled_rounds
 
-    shuffles = [shuffled_rounds(80, n, np.random.default_rng(n)) for n in (8, 7)]
+    rounds = {n: shuffled_rounds(80, n, 2, np.random.default_rng(n))[n] for n in (8, 7)}
     point = np.array([1.5, -0.8, 0.4, 0.1, -0.6])
 
     def value(p):
-        return model._loss(X, y * 1.0, shuffles, p[:-1], p[-1])[0]
+        return model._loss(X, y * 1.0, rounds, p[:-1], p[-1])[0]
 
-    _, by_w, by_b = model._loss(X, y * 1.0, shuffles, point[:-1], point[-1])
+    _, by_w, by_b = model._loss(X, y * 1.0, rounds, point[:-1], point[-1])
     h = 1e-6
     differences = [(value(point + s) - value(point - s)) / (2 * h) for s in h * np.eye(5)]
     assert np.append(by_w, by_b) == pytest.approx(differences, rel=1e-4, abs=1e-7)
@@ -81,7 +81,7 @@ def test_no_search_nearby_finds_a_better_score():
     model = StrategicEquilibriumClassifier(game, n_shuffles=1, random_state=0).fit(X, y)
     from aboveboard.collective.strategic_externalities._rounds import shuffled_rounds
 
-    rounds = [shuffled_rounds(160, 8, np.random.default_rng(0))]
+    rounds = shuffled_rounds(160, 8, 1, np.random.default_rng(0))
     found = np.append(model.coef_[0], model.intercept_)
 
     def value(p):

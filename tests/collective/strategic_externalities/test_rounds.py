@@ -20,10 +20,12 @@ def task(n=200, seed=0):
 def test_nobody_is_twice_in_a_round_and_a_shuffle_uses_every_row_at_most_once():
     rng = np.random.default_rng(0)
     for sizes in (7, stats.poisson(7)):
-        shuffled = shuffled_rounds(100, sizes, rng)
+        shuffled = shuffled_rounds(100, sizes, 1, rng)
         used = np.concatenate([index.ravel() for index in shuffled.values()])
         assert len(set(used)) == len(used)
         assert len(used) >= 80
+        twice = np.concatenate([index.ravel() for index in shuffled_rounds(100, sizes, 2, rng).values()])
+        assert np.bincount(twice).max() == 2
         for n, index in drawn_rounds(100, sizes, 40, rng).items():
             assert index.shape[1] == n
             assert all(len(set(row)) == n for row in index)

@@ -2,15 +2,22 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
-from aboveboard.collective.strategic_externalities._crowd import Crowd
 from aboveboard.collective.strategic_externalities._game import ManipulationGame
+from aboveboard.collective.strategic_externalities._people import (
+    LEVEL,
+    People,
+    Played,
+    dearer,
+    default_game,
+    padded_rounds,
+    played_by,
+    read_people,
+)
 from aboveboard.collective.strategic_externalities._replies import Floats
 from aboveboard.collective.strategic_externalities._rounds import log_loss
 from aboveboard.core import InputError
@@ -21,7 +28,6 @@ __all__ = ["manipulation_audit"]
 _COMMON: Final[dict[str, Any]] = {"check": "gaming", "area": "strategic"}
 _FACTORS: Final = (0.25, 0.5, 1.0, 2.0, 4.0)
 _MOST_FEATURES: Final = 12
-_LEVEL: Final = 0.95
 
 
 def manipulation_audit(
@@ -38,8 +44,9 @@ def manipulation_audit(
     sensitive_features: Mapping[str, ArrayLike] | None = None,
     sample_weight: ArrayLike | None = None,
     clusters: ArrayLike | None = None,
-    wanted: str = "",
-    other: str = "",
+    wanted: str = "positive",
+    other: str = "negative",
+    units: tuple[str, str] = ("a move of 1", "units of the score"),
     limit: float = 0.02,
     limit_source: str = "",
     group_limit: float = 0.05,
@@ -75,6 +82,8 @@ def manipulation_audit(
         Means are weighted; intervals are for drawing clusters. Rounds are drawn from the rows as they are.
     wanted, other : str
         What the classes are called: applicants want to be judged the first.
+    units : (str, str)
+        What a move of length 1 is called, and what it is paid in.
     limit, group_limit : float
         Of the loss in accuracy, and of how much more one group's share of positive answers may rise than another's.
     limit_source, group_limit_source : str
@@ -111,11 +120,10 @@ def manipulation_audit(
     >>> finding.severity, finding.value > 0.02
     ('warn', True)
     """
-    people = _people(estimator, X, y, offset, sample_weight, clusters, cut)
+    people = read_people(estimator, X, y, offset, sample_weight, clusters, cut)
     names = [f"feature {k}" for k in range(people.d)] if feature_names is None else [str(n) for n in feature_names]
     if len(names) != people.d:
         raise InputError(f"{len(names)} feature names were given", expected=f"{people.d}, one per column of X")
-    game = _default_game(people.X) if game is None else game
     least = max(min_rows, n_agents)
     if len(people) < least:
         return [
@@ -129,224 +137,69 @@ def manipulation_audit(
             )
         ]
     rng = np.random.default_rng(random_state)
-    shuffles = [_padded_rounds(len(people), n_agents, rng) for _ in range(n_shuffles)]
-    wanted, other = wanted or "positive", other or "negative"
-    by_factor = {factor: _played(people, _dearer(game, factor), shuffles) for factor in _FACTORS}
-    away = _played(people, game, shuffles, towards=-1.0)
-    played = by_factor[1.0]
-    findings = [_accuracy(people, played, by_factor, away, game, names, n_agents, wanted, other, limit, limit_source)]
+    shuffles = [padded_rounds(len(people), n_agents, rng) for _ in range(n_shuffles)]
+    game = default_game(people.X) if game is None else game
+    study = _Study(
+        people=people,
+        game=game,
+        n_agents=n_agents,
+        by_factor={factor: played_by(people, dearer(game, factor), shuffles) for factor in _FACTORS},
+        away=played_by(people, game, shuffles, towards=-1.0),
+        names=names,
+        wanted=wanted,
+        other=other,
+        units=units,
+    )
+    findings = [_accuracy(study, limit, limit_source)]
     for name, labels in (sensitive_features or {}).items():
-        findings.append(
-            _groups(people, played, str(name), np.asarray(labels), wanted, group_limit, group_limit_source, least)
-        )
+        findings.append(_groups(study, str(name), np.asarray(labels), group_limit, group_limit_source, least))
     return findings
 
 
-# --- who they are, and what they do -----------------------------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class _Study:
+    """What was played, and what it is called.
 
-
-@dataclass(frozen=True)
-class _People:
-    """Applicants: features (those that are missing are 0 here), scores, outcomes and how they were drawn."""
-
-    X: Floats
-    missing: NDArray[np.bool_]
-    coef: Floats
-    score: Floats
-    truth: Floats
-    weight: Floats
-    cluster: NDArray[Any] | None
-    cut: float
-
-    def __len__(self) -> int:
-        return len(self.score)
-
-    @property
-    def d(self) -> int:
-        return int(self.X.shape[1])
-
-    @cached_property
-    def spread(self) -> Floats:
-        spread: Floats = np.nanstd(np.where(self.missing, np.nan, self.X), axis=0)
-        return spread
-
-    def mean(self, values: Floats, among: NDArray[np.bool_] | None = None) -> tuple[float, float]:
-        """Return a weighted mean and its standard error, NaN for a single row (or cluster)."""
-        weight = self.weight if among is None else self.weight * among
-        total = float(weight.sum())
-        value = float(weight @ values) / total
-        parts: Floats = weight * (values - value)
-        if self.cluster is not None:
-            parts = np.asarray(np.bincount(self.cluster, weights=parts), dtype=np.float64)
-            units = int((np.bincount(self.cluster, weights=weight) > 0).sum())
-        else:
-            units = int((weight > 0).sum())
-        if units < 2:
-            return value, float("nan")
-        return value, float(np.sqrt(units / (units - 1) * (parts**2).sum())) / total
-
-    def critical(self, level: float = _LEVEL) -> float:
-        if self.cluster is None:
-            return float(stats.norm.ppf(0.5 + level / 2))
-        return float(stats.t.ppf(0.5 + level / 2, max(int(self.cluster.max()), 1)))
-
-
-@dataclass(frozen=True)
-class _Played:
-    """For each applicant, a mean over rounds: right answer, log loss, positive answer, length of the move.
-
-    `moves` and `gains` are means over applicants, per feature: of the absolute move in standard deviations, and of what
-    it adds to the score; `stopped` is the share of those who met the bound.
+    `by_factor` has the outcome by what moves cost, in multiples of the game's costs; `away` is that of applicants who
+    want the other class.
     """
 
-    right: Floats
-    loss: Floats
-    positive: Floats
-    length: Floats
-    moves: Floats
-    gains: Floats
-    stopped: Floats
+    people: People
+    game: ManipulationGame
+    n_agents: int
+    by_factor: Mapping[float, Played]
+    away: Played
+    names: Sequence[str]
+    wanted: str
+    other: str
+    units: tuple[str, str]
+
+    @property
+    def played(self) -> Played:
+        return self.by_factor[1.0]
+
+    @property
+    def judged(self) -> Floats:
+        """1.0 where an applicant is judged as he wants before anybody moves."""
+        return (self.people.score > self.people.cut).astype(np.float64)
+
+    @property
+    def right(self) -> Floats:
+        return np.asarray(self.judged == self.people.truth, dtype=np.float64)
+
+    def price(self, factor: float = 1.0) -> float:
+        """Return what a move of length 1 costs, in units of the score."""
+        return factor * self.game.alpha / self.game.gain
 
 
-def _people(estimator: Any, X: Any, y: Any, offset: Any, sample_weight: Any, clusters: Any, cut: float) -> _People:
-    coef, intercept = getattr(estimator, "coef_", None), getattr(estimator, "intercept_", None)
-    if coef is None or intercept is None:
-        raise InputError(
-            f"{type(estimator).__name__} has no coef_ and intercept_",
-            expected="a fitted linear classifier",
-            remedy="Gaming is only predicted for scores that are linear in the features",
-        )
-    coef, intercept = np.asarray(coef, dtype=np.float64), np.ravel(np.asarray(intercept, dtype=np.float64))
-    if coef.ndim == 2 and len(coef) == 1:
-        coef = coef[0]
-    if coef.ndim != 1 or len(intercept) != 1:
-        raise InputError(f"coef_ has shape {coef.shape}", expected="a score of two classes")
-    try:
-        rows = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"X is not made of numbers ({error})") from error
-    if rows.ndim != 2 or rows.shape[1] != len(coef):
-        raise InputError(f"X has shape {rows.shape}", expected=f"(n, {len(coef)}), a column per weight")
-    missing = np.isnan(rows)
-    if np.isinf(rows).any() or (offset is None and missing.any()):
-        raise InputError("X holds values that are missing or infinite", expected="numbers")
-    rows = np.where(missing, 0.0, rows)
-    n = len(rows)
-    label = np.asarray(y)
-    classes = getattr(estimator, "classes_", None)
-    if classes is not None and len(classes) == 2 and np.isin(label, classes).all():
-        truth = (label == classes[1]).astype(np.float64)
-    elif np.isin(label, (0, 1)).all():
-        truth = label.astype(np.float64)
-    else:
-        raise InputError("y holds labels that the estimator does not know", expected="its classes_, or 0 and 1")
-    extra = np.zeros(n) if offset is None else np.asarray(offset, dtype=np.float64)
-    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    cluster = None if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1].ravel()
-    for name, values in (("y", truth), ("offset", extra), ("sample_weight", weight), ("clusters", cluster)):
-        if values is not None and (values.shape != (n,) or not np.isfinite(values).all()):
-            raise InputError(f"{name} has shape {values.shape}", expected=f"({n},), all finite")
-    if (weight < 0).any() or not weight.any():
-        raise InputError("sample_weight is negative, or 0 for all", expected="weights at or above 0")
-    return _People(rows, missing, coef, rows @ coef + intercept[0] + extra, truth, weight, cluster, cut)
-
-
-def _default_game(X: Floats) -> ManipulationGame:
-    spread = X.std(axis=0)
-    return ManipulationGame(
-        cost="squared_l2",
-        alpha=1.0,
-        externality="congestion",
-        beta=0.01,
-        bounds=(X.min(axis=0), X.max(axis=0)),
-        cost_weights=(1.0 / np.where(spread > 0, spread, 1.0)).tolist(),
-        manipulable=(spread > 0).tolist(),
-    )
-
-
-def _dearer(game: ManipulationGame, factor: float) -> ManipulationGame:
-    return replace(game, alpha=factor * game.alpha, beta=factor * game.beta)
-
-
-def _padded_rounds(n: int, n_agents: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """Return all rows, shuffled and cut into rounds; others fill up the last one."""
-    order = rng.permutation(n)
-    return np.concatenate([order, order[: -n % n_agents]]).reshape(-1, n_agents)
-
-
-def _played(
-    people: _People, game: ManipulationGame, shuffles: Sequence[NDArray[np.intp]], towards: float = 1.0
-) -> _Played:
-    """Play all rounds; with `towards` -1 everybody wants a low score."""
-    n = len(people)
-    low, high = game._limits(people.d)
-    inside = np.where(people.missing, np.clip(0.0, low, high), people.X)
-    game._read(inside, people.coef)
-    unit = np.where(people.spread > 0, people.spread, 1.0) * game._scale(people.d)
-    sums, times = np.zeros((4, n)), np.zeros(n)
-    moved, gained, stopped = np.zeros((3, people.d))
-    total = sum(float(people.weight[index].sum()) for index in shuffles)
-    for index in shuffles:
-        flat = index.ravel()
-        crowd = _crowd(game, inside, people, index, towards)
-        for at, part in crowd.parts():
-            rows = flat[at]
-            moves, at_bound, _ = part.equilibrium()
-            if not np.isfinite(moves).all():
-                raise InputError(
-                    "nothing stops an applicant from moving ever further", expected="bounds, or a larger alpha"
-                )
-            gains = towards * moves * part.pull / game.gain
-            score = people.score[rows] + gains.sum(axis=1)
-            judged = score > people.cut
-            truth, weight = people.truth[rows], people.weight[rows]
-            measures = (judged == truth, log_loss(score, truth), judged, np.linalg.norm(moves, axis=1))
-            for k, measure in enumerate(measures):
-                sums[k] += np.bincount(rows, weights=measure, minlength=n)
-            times += np.bincount(rows, minlength=n)
-            moved += weight @ np.abs(moves) / unit
-            gained += weight @ gains
-            stopped += weight @ at_bound
-    right, loss, positive, length = sums / times
-    return _Played(right, loss, positive, length, moved / total, gained / total, stopped / total)
-
-
-def _crowd(game: ManipulationGame, inside: Floats, people: _People, index: NDArray[np.intp], towards: float) -> Crowd:
-    """Return the rounds as games in which nobody moves what is missing."""
-    game._refuse_many_equilibria(index.shape[1], np.ones(index.shape))
-    crowd = game._crowd(inside[index], towards * people.coef, np.ones(index.shape))
-    held = people.missing[index.ravel()]
-    return replace(crowd, pull=np.where(held, 0.0, crowd.pull)) if held.any() else crowd
-
-
-# --- what is said -----------------------------------------------------------------------------------------------------
-
-
-def _accuracy(
-    people: _People,
-    played: _Played,
-    by_factor: Mapping[float, _Played],
-    away: _Played,
-    game: ManipulationGame,
-    names: Sequence[str],
-    n_agents: int,
-    wanted: str,
-    other: str,
-    limit: float,
-    limit_source: str,
-) -> Finding:
-    before = ((people.score > people.cut) == people.truth).astype(np.float64)
-    lost, error = people.mean(before - played.right)
+def _accuracy(study: _Study, limit: float, limit_source: str) -> Finding:
+    people, played = study.people, study.played
+    lost, error = people.mean(study.right - played.right)
     half = people.critical() * error
-    interval = Interval(lost - half, lost + half, _LEVEL, "normal, paired") if np.isfinite(half) else None
+    interval = Interval(lost - half, lost + half, LEVEL, "normal, paired") if np.isfinite(half) else None
     beyond = interval is not None and interval.low > limit
     within = interval is not None and interval.high <= limit
-    clean, gamed = people.mean(before)[0], people.mean(played.right)[0]
-    length = people.mean(played.length)[0]
-    statement = (
-        f"When applicants polish their features together to be judged {wanted}, accuracy goes from {100 * clean:.1f} % "
-        f"to {100 * gamed:.1f} %; they move by {length:.2g} on average, where a move of 1 costs {_price(game)}."
-    )
+    clean, gamed, length = (people.mean(part)[0] for part in (study.right, played.right, played.length))
     points = f"{100 * limit:g} points of accuracy"
     verdict = (
         f"The whole interval of the loss lies above {points}."
@@ -355,80 +208,79 @@ def _accuracy(
         if within
         else f"The interval of the loss includes {points}: there are too few rows to tell."
     )
+    cheapest = min(study.by_factor)
+    cheap = people.mean(study.by_factor[cheapest].right)[0]
+    move, currency = study.units
     return Finding(
         id="gaming/accuracy",
-        statement=statement,
+        statement=(
+            f"When applicants polish their features together to be judged {study.wanted}, accuracy goes from "
+            f"{100 * clean:.1f} % to {100 * gamed:.1f} %. {move.capitalize()} is taken to cost {study.price():.3g} "
+            f"{currency}, and applicants go {length:.2g} times as far on average."
+        ),
         severity="warn" if beyond else "ok" if within else "note",
         status="ran" if beyond or within else "inconclusive",
         reason=(
-            f"{verdict} Costs are assumed, and so is that everybody knows the score, all costs and all features; the "
-            "table shows other costs."
+            f"{verdict} At a cost of {study.price(cheapest):.3g}, accuracy would be {100 * cheap:.1f} %. Costs are "
+            "assumed, and so is that everybody knows the score, all costs and all features."
         ),
         value=lost,
         interval=interval,
         limit=limit,
         limit_source=limit_source,
         n=len(people),
-        evidence=(
-            _cost_table(people, before, by_factor, away, game, n_agents, wanted, other),
-            _feature_table(played, people, game, names),
-            _cost_figure(people, clean, by_factor, game, wanted),
-        ),
+        evidence=(_cost_table(study), _feature_table(study), _cost_figure(study)),
         remedies=("StrategicEquilibriumClassifier",) if beyond else (),
         **_COMMON,
     )
 
 
-def _price(game: ManipulationGame) -> str:
-    return f"{game.alpha / game.gain:.3g} of the score"
+def _cost_table(study: _Study) -> Table:
+    people, game, n = study.people, study.game, study.n_agents
 
+    def row(name: str, price: float | None, played: Played) -> tuple[Any, ...]:
+        figures = (played.right, played.loss, played.positive, played.length)
+        return (name, price, *(people.mean(part)[0] for part in figures))
 
-def _cost_table(
-    people: _People,
-    before: Floats,
-    by_factor: Mapping[float, _Played],
-    away: _Played,
-    game: ManipulationGame,
-    n_agents: int,
-    wanted: str,
-    other: str,
-) -> Table:
-    clean = (people.score > people.cut).astype(np.float64)
-
-    def row(name: str, price: float | None, right: Floats, loss: Floats, positive: Floats, length: Floats) -> Any:
-        return (name, price, *(people.mean(part)[0] for part in (right, loss, positive, length)))
-
-    rows = [row("nobody moves", None, before, log_loss(people.score, people.truth), clean, np.zeros(len(clean)))]
-    for factor, played in sorted(by_factor.items(), reverse=True):
-        price = factor * game.alpha / game.gain
-        rows.append(row(f"to be judged {wanted}", price, played.right, played.loss, played.positive, played.length))
-    rows.append(row(f"to be judged {other}", game.alpha / game.gain, away.right, away.loss, away.positive, away.length))
+    before = replace(
+        study.played,
+        right=study.right,
+        loss=log_loss(people.score, people.truth),
+        positive=study.judged,
+        length=np.zeros(len(people)),
+    )
+    rows = [row("nobody moves", None, before)]
+    for factor, played in sorted(study.by_factor.items(), reverse=True):
+        rows.append(row(f"to be judged {study.wanted}", study.price(factor), played))
+    rows.append(row(f"to be judged {study.other}", study.price(), study.away))
     crowding = (
         "nobody is in anybody's way"
         if game.externality is None
-        else f"rounds of {n_agents} applicants, with an externality of your own"
+        else f"rounds of {n} applicants, with an externality of your own"
         if callable(game.externality)
-        else f"rounds of {n_agents} applicants, who make it dearer for each other "
-        f"({game.externality}, {game.beta / game.alpha:.3g} times the cost of a move)"
+        else f"rounds of {n} applicants, who make it dearer for each other "
+        f"({game.externality}, {game.beta / game.alpha:.3g} times the cost of a move for each pair)"
     )
     distance = "d" if game.cost == "l2" else "d squared"
+    move, currency = study.units
     return Table(
         "How far it falls, by what a move costs",
         (
             Column("applicants move", "text"),
-            Column("cost of a move of 1", "number", "In units of the score (log-odds for a logistic model)."),
+            Column(f"cost of {move}", "number", f"In {currency}."),
             Column("accuracy", "percent"),
             Column("log loss"),
-            Column(f"judged {wanted}", "percent"),
-            Column("mean move"),
+            Column(f"judged {study.wanted}", "percent"),
+            Column("mean move", "number", f"In multiples of {move}."),
         ),
         tuple(rows),
-        note=f"A move of d costs {distance} times the cost of a move of 1; {crowding}.",
+        note=f"A move d times as long as {move} costs {distance} times as much; {crowding}.",
     )
 
 
-def _feature_table(played: _Played, people: _People, game: ManipulationGame, names: Sequence[str]) -> Table:
-    movable = game._movable(people.d) & (people.coef != 0) & (people.spread > 0)
+def _feature_table(study: _Study) -> Table:
+    people, played, names = study.people, study.played, study.names
+    movable = study.game._movable(people.d) & (people.coef != 0) & (people.spread > 0)
     order = [k for k in np.argsort(-np.abs(played.gains), kind="stable") if movable[k]]
     rows = tuple(
         (
@@ -441,12 +293,8 @@ def _feature_table(played: _Played, people: _People, game: ManipulationGame, nam
         for k in order[:_MOST_FEATURES]
     )
     held = [names[k] for k in range(people.d) if not movable[k]]
-    note = (
-        f"Taken as fixed, or without effect: {', '.join(held[:8])}{' and others' if len(held) > 8 else ''}."
-        if held
-        else ""
-    )
     more = f"{len(order) - len(rows)} more features move less." if len(order) > len(rows) else ""
+    note = f"Taken as fixed, or without effect: {_listed(held)}." if held else ""
     return Table(
         "Which features move",
         (
@@ -461,16 +309,17 @@ def _feature_table(played: _Played, people: _People, game: ManipulationGame, nam
     )
 
 
-def _cost_figure(
-    people: _People, clean: float, by_factor: Mapping[float, _Played], game: ManipulationGame, wanted: str
-) -> Figure:
-    means = {factor * game.alpha / game.gain: people.mean(played.right) for factor, played in sorted(by_factor.items())}
+def _cost_figure(study: _Study) -> Figure:
+    people = study.people
+    clean = people.mean(study.right)[0]
+    means = {study.price(factor): people.mean(played.right) for factor, played in sorted(study.by_factor.items())}
     half = {cost: people.critical() * (error if np.isfinite(error) else 0.0) for cost, (_, error) in means.items()}
     cheapest, dearest = min(means), max(means)
+    move, currency = study.units
     return Figure(
         "lines",
-        f"Accuracy when applicants move to be judged {wanted}",
-        "cost of a move of 1, in units of the score",
+        f"Accuracy when applicants move to be judged {study.wanted}",
+        f"cost of {move}, in {currency}",
         "accuracy",
         (
             Series(
@@ -483,28 +332,21 @@ def _cost_figure(
         ),
         lines=(Line("nobody moves", clean),),
         alt=(
-            f"Accuracy is {100 * means[cheapest][0]:.1f} % where a move of 1 costs {cheapest:.3g}, "
+            f"Accuracy is {100 * means[cheapest][0]:.1f} % where {move} costs {cheapest:.3g}, "
             f"{100 * means[dearest][0]:.1f} % where it costs {dearest:.3g}, and {100 * clean:.1f} % where nobody moves."
         ),
         percent=True,
     )
 
 
-def _groups(
-    people: _People,
-    played: _Played,
-    name: str,
-    labels: NDArray[Any],
-    wanted: str,
-    limit: float,
-    limit_source: str,
-    least: int,
-) -> Finding:
+def _groups(study: _Study, name: str, labels: NDArray[Any], limit: float, limit_source: str, least: int) -> Finding:
+    people, played, wanted = study.people, study.played, study.wanted
     common: dict[str, Any] = {"id": f"gaming/groups/{name}", "limit": limit, "limit_source": limit_source, **_COMMON}
     if labels.shape != (len(people),):
         raise InputError(f"the labels of {name!r} have shape {labels.shape}", expected=f"({len(people)},)")
     text = np.array([str(label) for label in labels.tolist()], dtype=object)
-    counts = {group: int(((text == group) & (people.weight > 0)).sum()) for group in sorted(set(text))}
+    members = {group: text == group for group in sorted(set(text))}
+    counts = {group: int((among & (people.weight > 0)).sum()) for group, among in members.items()}
     kept = [group for group, count in counts.items() if count >= least]
     small = [group for group, count in counts.items() if count < least]
     left = f"Left out, with fewer than {least:,} rows: {_listed(small)}." if small else ""
@@ -516,26 +358,20 @@ def _groups(
             reason=left,
             **common,
         )
-    before = (people.score > people.cut).astype(np.float64)
-    rise = {group: people.mean(played.positive - before, text == group) for group in kept}
+    rise = {group: people.mean(played.positive - study.judged, members[group]) for group in kept}
     most, fewest = max(kept, key=lambda g: rise[g][0]), min(kept, key=lambda g: rise[g][0])
-    pairs = len(kept) * (len(kept) - 1) // 2
     value = rise[most][0] - rise[fewest][0]
-    half = people.critical(1 - (1 - _LEVEL) / pairs) * float(np.hypot(rise[most][1], rise[fewest][1]))
-    interval = Interval(max(value - half, 0.0), value + half, _LEVEL, "normal, Bonferroni", simultaneous=True)
+    pairs = len(kept) * (len(kept) - 1) // 2
+    half = people.critical(1 - (1 - LEVEL) / pairs) * float(np.hypot(rise[most][1], rise[fewest][1]))
+    interval = Interval(max(value - half, 0.0), value + half, LEVEL, "normal, Bonferroni", simultaneous=True)
     beyond, within = interval.low > limit, interval.high <= limit
-    rows = tuple(
-        (
-            group,
-            counts[group],
-            people.mean(before, text == group)[0],
-            people.mean(played.positive, text == group)[0],
-            rise[group][0],
-            people.mean(played.length, text == group)[0],
-            people.mean(played.right - (before == people.truth), text == group)[0],
-        )
-        for group in kept
+    bound = f"{100 * limit:g} points"
+    verdict = (
+        f"The whole interval of the difference lies {'above' if beyond else 'below'} {bound}."
+        if beyond or within
+        else f"The interval of the difference includes {bound}: there are too few rows to tell."
     )
+    columns = (study.judged, played.positive, played.positive - study.judged, played.length, played.right - study.right)
     return Finding(
         statement=(
             f"{name}: polishing raises the share judged {wanted} most for {most} ({100 * rise[most][0]:+.1f} points) "
@@ -543,12 +379,7 @@ def _groups(
         ),
         severity="ok" if within else "note",
         status="ran" if beyond or within else "inconclusive",
-        reason=(
-            f"The whole interval of the difference lies {'above' if beyond else 'below'} {100 * limit:g} points."
-            if beyond or within
-            else f"The interval of the difference includes {100 * limit:g} points: there are too few rows to tell."
-        )
-        + " Moves are taken to cost every group the same.",
+        reason=f"{verdict} Moves are taken to cost every group the same.",
         value=value,
         interval=interval,
         n=sum(counts[group] for group in kept),
@@ -561,10 +392,13 @@ def _groups(
                     Column(f"judged {wanted} before", "percent"),
                     Column("and after", "percent"),
                     Column("rise", "percent"),
-                    Column("mean move"),
+                    Column("mean move", "number", f"In multiples of {study.units[0]}."),
                     Column("change in accuracy", "percent"),
                 ),
-                rows,
+                tuple(
+                    (group, counts[group], *(people.mean(part, members[group])[0] for part in columns))
+                    for group in kept
+                ),
                 note=left,
             ),
         ),

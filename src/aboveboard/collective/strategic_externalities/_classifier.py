@@ -144,19 +144,19 @@ class StrategicEquilibriumClassifier(ClassifierMixin, BaseEstimator):  # type: i
         self.game_ = ManipulationGame() if self.game is None else self.game
         self.game_._read(X, np.zeros(X.shape[1]))
         rng = np.random.default_rng(self.random_state)
-        shuffles = [shuffled_rounds(len(X), self.n_agents, rng) for _ in range(self.n_shuffles)]
+        rounds = shuffled_rounds(len(X), self.n_agents, self.n_shuffles, rng)
         spread = X.std(axis=0)
         spread = np.where(spread > 0, spread, 1.0)
         self.history_: list[float] = []
 
         def objective(scaled: Floats) -> tuple[float, Floats]:
             w, b = scaled[:-1] / spread, float(scaled[-1])
-            value, by_w, by_b = self._loss(X, truth, shuffles, w, b)
+            value, by_w, by_b = self._loss(X, truth, rounds, w, b)
             return value, np.append(by_w / spread, by_b)
 
         found = minimize(
             objective,
-            self._start(X, truth, shuffles) * np.append(spread, 1.0),
+            self._start(X, truth, rounds) * np.append(spread, 1.0),
             jac=True,
             method="L-BFGS-B",
             options={"maxiter": self.max_iter, "gtol": self.tol, "ftol": 1e-12},
@@ -167,8 +167,8 @@ class StrategicEquilibriumClassifier(ClassifierMixin, BaseEstimator):  # type: i
         self.n_iter_ = int(found.nit)
         self.certificate_: Certificate = pac_certificate(
             self.game_,
-            sizes=[n for rounds in shuffles for n in rounds],
-            n_rounds=min(sum(len(index) for index in rounds.values()) for rounds in shuffles),
+            sizes=list(rounds),
+            n_rounds=len(X) // max(rounds),  # there are as many at least in each shuffle
             n_shuffles=self.n_shuffles,
             radius=float(np.linalg.norm(X, axis=1).max()),
             dimension=X.shape[1],
@@ -227,30 +227,27 @@ class StrategicEquilibriumClassifier(ClassifierMixin, BaseEstimator):  # type: i
         tags.classifier_tags.multi_class = False
         return tags
 
-    def _loss(
-        self, X: Floats, truth: Floats, shuffles: list[Rounds], w: Floats, b: float
-    ) -> tuple[float, Floats, float]:
-        """Return the objective and its gradient by the weights and the intercept."""
+    def _loss(self, X: Floats, truth: Floats, rounds: Rounds, w: Floats, b: float) -> tuple[float, Floats, float]:
+        """Return the objective, a mean over rounds, and its gradient by the weights and the intercept."""
         value, by_w, by_b = self.reg * float(w @ w), 2.0 * self.reg * w, 0.0
-        for rounds in shuffles:
-            count = sum(len(index) for index in rounds.values())
-            for n, index in rounds.items():
-                true = X[index]
-                reported = self.game_._reports(true, w)
-                score, label = reported @ w + b, truth[index]
-                share = 1.0 / (n * count * len(shuffles))
-                slope = share * log_loss_slope(score, label)
-                _, through = self.game_._pulled_back(true, reported, w, slope[..., None] * w, for_X=False)
-                value += share * float(log_loss(score, label).sum())
-                by_w = by_w + np.einsum("gn,gnd->d", slope, reported) + through
-                by_b += float(slope.sum())
+        count = sum(map(len, rounds.values()))
+        for n, index in rounds.items():
+            true, label = X[index], truth[index]
+            reported = self.game_._reports(true, w)
+            score = reported @ w + b
+            share = 1.0 / (n * count)
+            slope = share * log_loss_slope(score, label)
+            _, through = self.game_._pulled_back(true, reported, w, slope[..., None] * w, for_X=False)
+            value += share * float(log_loss(score, label).sum())
+            by_w = by_w + np.einsum("gn,gnd->d", slope, reported) + through
+            by_b += float(slope.sum())
         return value, by_w, by_b
 
-    def _start(self, X: Floats, truth: Floats, shuffles: list[Rounds]) -> Floats:
+    def _start(self, X: Floats, truth: Floats, rounds: Rounds) -> Floats:
         """Return the ordinary logistic regression, its intercept lowered by what applicants gain on average."""
         plain = LogisticRegression(C=1.0 / (2.0 * self.reg * len(X)), max_iter=1000).fit(X, truth)
         w, b = plain.coef_[0], float(plain.intercept_[0])
-        gains = [((self.game_._reports(X[index], w) - X[index]) @ w).mean() for index in shuffles[0].values()]
+        gains = [((self.game_._reports(X[index], w) - X[index]) @ w).mean() for index in rounds.values()]
         return np.append(w, b - float(np.mean(gains)))
 
     def _labels(self, y: Any) -> Floats:

@@ -185,7 +185,9 @@ class PairwiseGame:
         """Minimise `smooth` plus the linear costs within the bounds: accelerated, with restarts and line search."""
         moves, ahead, momentum, steepness = start, start, 1.0, 1.0
         small = _STILL * (1.0 + float(np.abs(self.crowd.pull).max()))
-        for step in range(1, most + 1):
+        step = 0
+        while True:
+            step += 1
             value, gradient = smooth(ahead)
             while True:
                 following = self._shrunk(ahead - gradient / steepness, steepness)
@@ -199,9 +201,8 @@ class PairwiseGame:
             grown = (1.0 + float(np.sqrt(1.0 + 4.0 * momentum**2))) / 2.0
             ahead = following + (momentum - 1.0) / grown * (following - moves)
             moves, momentum = following, grown
-            if steepness * float(np.abs(change).max()) <= small:
-                break
-        return moves, step
+            if step == most or steepness * float(np.abs(change).max()) <= small:
+                return moves, step
 
     def _shrunk(self, wanted: Floats, steepness: float) -> Floats:
         """Return the moves closest to those wanted, for linear costs and within the bounds."""

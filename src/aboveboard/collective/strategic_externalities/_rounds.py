@@ -157,13 +157,16 @@ def drawn_rounds(n_rows: int, n_agents: Any, n_rounds: int, rng: np.random.Gener
     }
 
 
-def shuffled_rounds(n_rows: int, n_agents: Any, rng: np.random.Generator) -> Rounds:
-    """Return the rows, shuffled and cut into rounds; those that are left over take no part."""
-    sizes = _sizes(n_agents, n_rows, n_rows, rng)
-    ends = np.cumsum(sizes)
-    sizes, ends = sizes[ends <= n_rows], ends[ends <= n_rows]
-    order = rng.permutation(n_rows)
-    return {int(n): np.stack([order[end - n : end] for end in ends[sizes == n]]) for n in np.unique(sizes)}
+def shuffled_rounds(n_rows: int, n_agents: Any, n_shuffles: int, rng: np.random.Generator) -> Rounds:
+    """Return the rows, shuffled and cut into rounds, `n_shuffles` times; rows left over in a shuffle take no part."""
+    cut: dict[int, list[NDArray[np.intp]]] = {}
+    for _ in range(n_shuffles):
+        sizes = _sizes(n_agents, n_rows, n_rows, rng)
+        ends = np.cumsum(sizes)
+        order = rng.permutation(n_rows)
+        for n, end in zip(sizes[ends <= n_rows], ends[ends <= n_rows], strict=True):
+            cut.setdefault(int(n), []).append(order[end - n : end])
+    return {n: np.stack(rows) for n, rows in sorted(cut.items())}
 
 
 def _sizes(n_agents: Any, count: int, n_rows: int, rng: np.random.Generator) -> NDArray[np.intp]:
