@@ -224,7 +224,7 @@ def _played(
         offset=log_odds - np.nan_to_num(values) @ weight,
         cut=cut,
         feature_names=[str(name) for name in columns],
-        sensitive_features={str(name): subject.sensitive[name].astype(str) for name in subject.sensitive.columns},
+        sensitive_features={str(name): subject.sensitive[name].astype(object) for name in subject.sensitive.columns},
         sample_weight=subject.weight,
         clusters=subject.cluster,
         wanted=yes,
