@@ -204,8 +204,8 @@ def _made_criteria(found: dict[int, Found]) -> list[Criterion]:
         ),
         Criterion(
             "aware-accuracy",
-            "Synthetic task: accuracy in equilibrium is within 2 points of that of the naive score on clean features, on "
-            "average over seeds.",
+            "Synthetic task: accuracy in equilibrium is within 2 points of that of the naive score on clean features, "
+            "on average over seeds.",
             {f"seed {seed}": _behind(each) for seed, each in found.items()}, "mean", "<=", 0.02, "share", 5e-3,
         ),
         Criterion(
@@ -229,8 +229,8 @@ def _credit_criteria(found: dict[int, Found]) -> list[Criterion]:
         ),
         Criterion(
             "credit-accuracy",
-            "German credit: accuracy in equilibrium is within 2 points of that of the naive score on clean features, on "
-            "average over seeds.",
+            "German credit: accuracy in equilibrium is within 2 points of that of the naive score on clean features, "
+            "on average over seeds.",
             {f"seed {seed}": _behind(each) for seed, each in found.items()}, "mean", "<=", 0.02, "share", 5e-3,
         ),
     ]  # fmt: skip
@@ -411,8 +411,9 @@ def _world_table(worlds: dict[str, Found]) -> Table:
         tuple((world, name, *_figures(found[name])) for world, found in worlds.items() for name in _TWO),
         note=(
             "Features are standardised and kept within 2 standard deviations; German credit with its categories, the "
-            "others by their columns of numbers alone. Of Adult, years of education, hours and capital gains and losses "
-            "can be moved, of law school LSAT and grades, of the others all but age, sex, marriage and nationality."
+            "others by their columns of numbers alone. Of Adult, years of education, hours and capital gains and "
+            "losses can be moved, of law school LSAT and grades, of the others all but age, sex, marriage and "
+            "nationality."
         ),
     )
 
