@@ -194,6 +194,10 @@ def test_what_does_not_fit_is_refused():
         manipulation_audit(model, X, y, sensitive_features={"g": ["u"]})
     with pytest.raises(InputError, match="outside the bounds"):
         manipulation_audit(model, X, y, ManipulationGame(bounds=(-0.1, 0.1)))
+    with pytest.raises(InputError, match="n_agents is 0"):
+        manipulation_audit(model, X, y, n_agents=0)
+    with pytest.raises(InputError, match="externality is a function"):
+        manipulation_audit(model, X, y, ManipulationGame(externality=lambda *_: (0, 0)))
     with pytest.raises(InputError, match="nothing stops"):
         manipulation_audit(model, X, y, ManipulationGame(alpha=0.1, externality=None))
 

@@ -425,6 +425,8 @@ def test_reports_and_factors_that_do_not_fit_are_refused():
         game.best_response(X, X, w, 9)
     with pytest.raises(InputError, match="4, one per feature"):
         ManipulationGame(cost_weights=[1.0, 2.0]).equilibrium(X, w)
+    with pytest.raises(InputError, match="n is 0"):
+        game.is_unique(0)
     with pytest.raises(InputError, match="function of your own"):
         ManipulationGame(externality=congestion).strong_convexity(3)
 

@@ -161,13 +161,15 @@ def _cut(subject: Subject) -> float | None:
     assert subject.score is not None
     yes, score = subject.prediction == 1, subject.score
     threshold = 0.5 if subject.threshold is None else subject.threshold
-    if not np.array_equal(yes, score >= threshold) and not np.array_equal(yes, score > threshold):
+    reached = np.array_equal(yes, score >= threshold)
+    if not reached and not np.array_equal(yes, score > threshold):
         lowest, highest = score[yes].min(initial=1.0), score[~yes].max(initial=0.0)
         if lowest <= highest:
             return None
         threshold = (lowest + highest) / 2
     inside = min(max(threshold, 1e-12), 1 - 1e-12)
-    return float(np.log(inside / (1 - inside)))
+    cut = float(np.log(inside / (1 - inside)))
+    return float(np.nextafter(cut, -np.inf)) if reached else cut
 
 
 # --- the game ---------------------------------------------------------------------------------------------------------

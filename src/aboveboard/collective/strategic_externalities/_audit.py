@@ -65,8 +65,9 @@ def manipulation_audit(
     y : array-like of shape (n,)
         Labels, or 0 and 1.
     game : ManipulationGame, optional
-        What moves cost, and which are possible. Default: a move of d standard deviations costs d^2, in units of the
-        score; among ten applicants crowding adds about a third; features stay within the range that was seen.
+        What moves cost, and which are possible; without a callable as its externality. Default: a move of d standard
+        deviations costs d^2, in units of the score; among ten applicants crowding adds about a third; features stay
+        within the range that was seen.
     n_agents : int
         How many applicants meet in a round.
     n_shuffles : int
@@ -124,6 +125,10 @@ def manipulation_audit(
     names = [f"feature {k}" for k in range(people.d)] if feature_names is None else [str(n) for n in feature_names]
     if len(names) != people.d:
         raise InputError(f"{len(names)} feature names were given", expected=f"{people.d}, one per column of X")
+    if callable(getattr(game, "externality", None)):
+        raise InputError("the externality is a function", expected="'congestion', 'proportional' or None")
+    if not all(isinstance(count, int | np.integer) and count >= 1 for count in (n_agents, n_shuffles)):
+        raise InputError(f"n_agents is {n_agents!r} and n_shuffles {n_shuffles!r}", expected="whole numbers, 1 or more")
     least = max(min_rows, n_agents)
     if len(people) < least:
         return [
@@ -256,8 +261,6 @@ def _cost_table(study: _Study) -> Table:
     crowding = (
         "nobody is in anybody's way"
         if game.externality is None
-        else f"rounds of {n} applicants, with an externality of your own"
-        if callable(game.externality)
         else f"rounds of {n} applicants, who make it dearer for each other "
         f"({game.externality}, {game.beta / game.alpha:.3g} times the cost of a move for each pair)"
     )

@@ -317,6 +317,8 @@ class ManipulationGame:
 
     def _terms(self, n: int) -> tuple[float, float, float]:
         """Return the linear and the quadratic cost of one's own move, and the coupling; see `Crowd`."""
+        if not (isinstance(n, int | np.integer) and n >= 1):
+            raise InputError(f"n is {n!r}", expected="a number of applicants, 1 or more")
         linear, curvature = (self.alpha, 0.0) if self.cost == "l2" else (0.0, 2 * self.alpha)
         if n == 1 or self.externality is None or callable(self.externality):
             return linear, curvature, 0.0

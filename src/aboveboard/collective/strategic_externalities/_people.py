@@ -84,6 +84,31 @@ class Played:
 
 
 def read_people(estimator: Any, X: Any, y: Any, offset: Any, sample_weight: Any, clusters: Any, cut: float) -> People:
+    """Return what `manipulation_audit` was given, checked."""
+    coef, intercept = _coefficients(estimator)
+    try:
+        rows = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"X is not made of numbers ({error})") from error
+    if rows.ndim != 2 or rows.shape[1] != len(coef):
+        raise InputError(f"X has shape {rows.shape}", expected=f"(n, {len(coef)}), a column per weight")
+    missing = np.isnan(rows)
+    if np.isinf(rows).any() or (offset is None and missing.any()):
+        raise InputError("X holds values that are missing or infinite", expected="numbers")
+    rows = np.where(missing, 0.0, rows)
+    n, truth = len(rows), _truth(estimator, y)
+    extra = np.zeros(n) if offset is None else np.asarray(offset, dtype=np.float64)
+    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+    cluster = None if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1].ravel()
+    for name, values in (("y", truth), ("offset", extra), ("sample_weight", weight), ("clusters", cluster)):
+        if values is not None and (values.shape != (n,) or not np.isfinite(values).all()):
+            raise InputError(f"{name} has shape {values.shape}", expected=f"({n},), all finite")
+    if (weight < 0).any() or not weight.any():
+        raise InputError("sample_weight is negative, or 0 for all", expected="weights at or above 0")
+    return People(rows, missing, coef, rows @ coef + intercept + extra, truth, weight, cluster, cut)
+
+
+def _coefficients(estimator: Any) -> tuple[Floats, float]:
     coef, intercept = getattr(estimator, "coef_", None), getattr(estimator, "intercept_", None)
     if coef is None or intercept is None:
         raise InputError(
@@ -96,34 +121,17 @@ def read_people(estimator: Any, X: Any, y: Any, offset: Any, sample_weight: Any,
         coef = coef[0]
     if coef.ndim != 1 or len(intercept) != 1:
         raise InputError(f"coef_ has shape {coef.shape}", expected="a score of two classes")
-    try:
-        rows = np.asarray(X, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InputError(f"X is not made of numbers ({error})") from error
-    if rows.ndim != 2 or rows.shape[1] != len(coef):
-        raise InputError(f"X has shape {rows.shape}", expected=f"(n, {len(coef)}), a column per weight")
-    missing = np.isnan(rows)
-    if np.isinf(rows).any() or (offset is None and missing.any()):
-        raise InputError("X holds values that are missing or infinite", expected="numbers")
-    rows = np.where(missing, 0.0, rows)
-    n = len(rows)
-    label = np.asarray(y)
-    classes = getattr(estimator, "classes_", None)
+    return coef, float(intercept[0])
+
+
+def _truth(estimator: Any, y: Any) -> Floats:
+    """Return outcomes as 0.0 and 1.0."""
+    label, classes = np.asarray(y), getattr(estimator, "classes_", None)
     if classes is not None and len(classes) == 2 and np.isin(label, classes).all():
-        truth = (label == classes[1]).astype(np.float64)
-    elif np.isin(label, (0, 1)).all():
-        truth = label.astype(np.float64)
-    else:
+        return np.asarray(label == classes[1], dtype=np.float64)
+    if not np.isin(label, (0, 1)).all():
         raise InputError("y holds labels that the estimator does not know", expected="its classes_, or 0 and 1")
-    extra = np.zeros(n) if offset is None else np.asarray(offset, dtype=np.float64)
-    weight = np.ones(n) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
-    cluster = None if clusters is None else np.unique(np.asarray(clusters), return_inverse=True)[1].ravel()
-    for name, values in (("y", truth), ("offset", extra), ("sample_weight", weight), ("clusters", cluster)):
-        if values is not None and (values.shape != (n,) or not np.isfinite(values).all()):
-            raise InputError(f"{name} has shape {values.shape}", expected=f"({n},), all finite")
-    if (weight < 0).any() or not weight.any():
-        raise InputError("sample_weight is negative, or 0 for all", expected="weights at or above 0")
-    return People(rows, missing, coef, rows @ coef + intercept[0] + extra, truth, weight, cluster, cut)
+    return label.astype(np.float64)
 
 
 def default_game(X: Floats) -> ManipulationGame:

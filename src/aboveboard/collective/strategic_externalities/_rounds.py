@@ -79,8 +79,8 @@ def performance_at_equilibrium(
         Each draws its applicants from the rows, without replacement.
     noise : float at or above 0
         Applicants decide on features that are off by a normal error of this standard deviation (in units of cost), and
-        add to their true ones what they decided on: how much hangs on everybody knowing everything. Without bounds and
-        a callable nothing does.
+        add to their true ones what they decided on: how much hangs on everybody knowing everything. Where features have
+        no bounds, and the externality is no callable, nothing does.
     random_state : int, Generator or None
 
     Returns
@@ -150,10 +150,8 @@ def drawn_rounds(n_rows: int, n_agents: Any, n_rounds: int, rng: np.random.Gener
         raise InputError(f"n_rounds is {n_rounds!r}", expected="a whole number, 1 or more")
     sizes = _sizes(n_agents, n_rounds, n_rows, rng)
     return {
-        int(n): rng.permuted(np.tile(np.arange(n_rows), (int((sizes == n).sum()), 1)), axis=1)[:, : int(n)]
-        if n_rows * int((sizes == n).sum()) <= 1 << 22
-        else np.stack([rng.choice(n_rows, int(n), replace=False) for _ in range(int((sizes == n).sum()))])
-        for n in np.unique(sizes)
+        int(n): np.stack([rng.choice(n_rows, int(n), replace=False) for _ in range(count)])
+        for n, count in zip(*np.unique(sizes, return_counts=True), strict=True)
     }
 
 
