@@ -66,7 +66,7 @@ class _Equilibrium(torch.autograd.Function):  # type: ignore[misc]
         return _tensor(reported, X)
 
     @staticmethod
-    @torch.autograd.function.once_differentiable
+    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
     def backward(context: Any, gradient: Any) -> Any:
         by_X, by_coef = context.game._pulled_back(
             *context.arrays, _array(gradient), for_X=bool(context.needs_input_grad[0])
