@@ -171,7 +171,7 @@ def _worlds(seed: int) -> dict[str, Found]:
     loaders: dict[str, tuple[Callable[[], Any], str]] = {
         "Adult": (lambda: load_adult(split="train"), "education_num hours_per_week capital_gain capital_loss"),
         "credit-card default": (load_credit_default, ""),
-        "law school": (load_law_school, "lsat ugpa"),
+        "law school": (lambda: load_law_school(target="PF"), "lsat ugpa"),
     }
     found = {}
     for name, (load, moved) in loaders.items():
