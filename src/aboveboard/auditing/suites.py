@@ -42,6 +42,7 @@ EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
 AREAS: Final[dict[str, str]] = {
     "performance": "Performance and calibration",
+    "uncertainty": "When not to trust an answer",
     "fairness": "Group fairness",
     "leaks": "Proxies and leaks",
     "data": "Data quality",
@@ -123,6 +124,25 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         needs=frozenset({"score"}),
         streams="sums",
         looks_at_features=False,
+    ),
+    CheckSpec(
+        name="abstention",
+        area="uncertainty",
+        title="When not to trust",
+        question="Does the model know where it errs, and whom would abstaining leave without an answer?",
+        cost="medium",
+        row_cap=(5_000, 50_000, None),
+        tasks=frozenset({"binary", "multiclass"}),
+        needs=frozenset({"score"}),
+    ),
+    CheckSpec(
+        name="novel_rows",
+        area="uncertainty",
+        title="Rows unlike the training data",
+        question="How many rows are unlike what the model was trained on, and is it right there?",
+        cost="medium",
+        row_cap=(5_000, 50_000, 200_000),
+        needs=frozenset({"train"}),
     ),
     CheckSpec(
         name="group_fairness",

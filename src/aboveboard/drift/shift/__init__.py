@@ -1,4 +1,4 @@
-"""SHIFT: who suffers when a model decays, is it real, did the rows or the outcomes change, and which variables tell why.
+"""SHIFT: who suffers when a model decays, whether it is real, whether rows or outcomes changed, and what explains it.
 
 For people whose classifier got worse at a new site or in a new period. How to use it::
 
@@ -7,7 +7,7 @@ For people whose classifier got worse at a new site or in a new period. How to u
     shift.aggregate_["outcome"]      # TestResult: decay, interval, p_value, reject (same for "covariate")
     shift.detailed_                  # per candidate: is a change of these variables alone enough to explain it?
     group = shift.subgroup("outcome")   # rules, sizes, losses; group.predict(X) -> bool mask
-    mended = shift.repair("outcome")    # a classifier; mended.trial_ holds loss before and after on held-out rows
+    mended = shift.repair("outcome")    # a classifier; mended.trial_ holds its loss before and after, on held-out rows
     shift.findings(check=..., area=...)  # for a report
 
 Without a model give its answers: ``fit(..., predictions=(scores_old, scores_new))``; then `Subgroup.predict` and the

@@ -24,7 +24,7 @@ _ALIKE: Final = 0.9
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """``{(z - multiplier) (omega w - g) > tolerance g}``, for risks z, density ratios w, and ratios g of what may shift.
+    """``{(z - multiplier) (omega w - g) > tolerance g}``: z are risks, w density ratios, g those of what may shift.
 
     Parameters
     ----------

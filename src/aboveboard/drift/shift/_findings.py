@@ -4,10 +4,11 @@ import math
 from typing import Any, Final
 
 from aboveboard.core.certificate import Assumption, Certificate
-from aboveboard.core.finding import Column, Figure, Finding, Interval, Line, Series, Table
+from aboveboard.core.finding import Column, Figure, Finding, Interval, Line, Series, Severity, Table
 from aboveboard.core.reference import Reference
 from aboveboard.drift.shift._inference import Family
 from aboveboard.drift.shift._result import TestResult
+from aboveboard.drift.shift._subgroup import Subgroup
 
 __all__ = ["certificate", "findings", "summary"]
 
@@ -16,6 +17,12 @@ _COARSE: Final = 0.10
 _WHAT: Final[dict[Family, str]] = {
     "covariate": "because the mix of rows changed",
     "outcome": "because outcomes changed for the same rows",
+}
+_LOSS_NAMES: Final = {
+    "zero_one": "error rate",
+    "brier": "Brier score",
+    "class_weighted": "balanced error rate",
+    "ppv": "error rate of positive predictions",
 }
 _KNOWN: Final = 0.1
 _REFERENCE: Final = Reference(
@@ -41,8 +48,8 @@ def certificate(fitted: Any) -> Certificate:
         kind="subgroup decay test",
         guarantee=(
             f"If no subgroup of {100 * fitted.min_prevalence:g} % of the rows or more decayed by more than "
-            f"{fitted.tolerance:g}, each test rejects with a probability that tends to {fitted.alpha:g} at most as rows "
-            "grow."
+            f"{fitted.tolerance:g}, each test rejects with a probability that tends to {fitted.alpha:g} at most as the "
+            "number of rows grows."
         ),
         parameters={
             "tolerance": fitted.tolerance,
@@ -107,9 +114,12 @@ def _finding(fitted: Any, family: Family, check: str, area: str) -> Finding:
     }
     if result.reject:
         low = result.interval[0]
-        severity = "fail" if low >= _FAIL else "warn"
-        reason = f"p = {result.p_value:.2g}; the decay is at least {max(low, fitted.tolerance):.3f}"
-        return Finding(severity=severity, reason=reason, evidence=_evidence(fitted, family), **common)
+        severity: Severity = "fail" if low >= _FAIL else "warn"
+        group = fitted.subgroup(family)
+        who = f"; who: {' or '.join(group.rules)}" if group.rules else ""
+        reason = f"p = {result.p_value:.2g}; the decay is at least {max(low, fitted.tolerance):.3f}{who}"
+        evidence = _evidence(fitted, family, group)
+        return Finding(severity=severity, reason=reason, evidence=evidence, remedies=("SHIFT",), **common)
     coarse = result.resolution + fitted.tolerance
     if coarse > _COARSE + fitted.tolerance:
         reason = (
@@ -121,13 +131,20 @@ def _finding(fitted: Any, family: Family, check: str, area: str) -> Finding:
 
 
 def _statement(fitted: Any, result: TestResult) -> str:
-    word = "loses" if fitted.direction == 1 else "gains"
+    moved = "rose" if fitted.direction == 1 else "fell"
     if not result.reject:
-        return f"No subgroup was found in which the model {word} more than {fitted.tolerance:g} {_WHAT[result.kind]}."
+        return (
+            f"No subgroup was found whose {_loss_name(fitted)} {moved} by more than {fitted.tolerance:g} "
+            f"{_WHAT[result.kind]}."
+        )
     return (
-        f"In {100 * result.prevalence:.1f} % of the rows the model {word} {result.decay:.3f} "
-        f"({fitted.loss.replace('_', '-')} loss) {_WHAT[result.kind]}."
+        f"In {100 * result.prevalence:.1f} % of the rows the {_loss_name(fitted)} {moved} by {result.decay:.3f} "
+        f"{_WHAT[result.kind]}."
     )
+
+
+def _loss_name(fitted: Any) -> str:
+    return "mean loss" if fitted.own_loss_ else _LOSS_NAMES[fitted.loss]
 
 
 def _kept(fitted: Any, family: Family) -> list[str]:
@@ -135,8 +152,7 @@ def _kept(fitted: Any, family: Family) -> list[str]:
     return list(table.loc[(table["kind"] == family) & table["kept"].astype(bool), "candidate"])
 
 
-def _evidence(fitted: Any, family: Family) -> tuple[Table | Figure, ...]:
-    group = fitted.subgroup(family)
+def _evidence(fitted: Any, family: Family, group: Subgroup) -> tuple[Table | Figure, ...]:
     sizes = Table(
         title="Who suffers",
         columns=(
@@ -157,18 +173,18 @@ def _evidence(fitted: Any, family: Family) -> tuple[Table | Figure, ...]:
     columns = Table(
         title="Which columns decide who is in it",
         columns=(Column("column", "text"), Column("rows that change sides when it is shuffled", "percent")),
-        rows=tuple((row.column, row.importance) for row in group.importances.head(5).itertuples()),
+        rows=tuple((str(name), float(share)) for name, share in group.importances.head(5).to_numpy()),
     )
     return sizes, columns, *_explanations(fitted, family)
 
 
-def _rules_note(group: Any) -> str:
+def _rules_note(group: Subgroup) -> str:
     if not group.rules:
         return "No short rule describes the subgroup."
     agreement, jaccard = group.fidelity["agreement"], group.fidelity["jaccard"]
     return (
-        f"In short: {'; or '.join(group.rules)}. These rules agree with the subgroup on {100 * agreement:.0f} % of rows "
-        f"(Jaccard index {jaccard:.2f})."
+        f"In short: {' or '.join(group.rules)}. These rules agree with the subgroup on {100 * agreement:.0f} % of "
+        f"rows (Jaccard index {jaccard:.2f})."
     )
 
 

@@ -152,6 +152,8 @@ class Fold:
 
     def _covariate(self) -> Stage:
         carving, ones = self.carving, [np.ones(len(rows)) for rows in self.halves]
+        if not carving.columns:
+            return Stage((), independence=carving.independence)
         regions = self._scan(ones)
         masks = [self._region_masks(region, ones)[2:] for region in regions]
         used = [j for j, mask in enumerate(masks) if _enough(mask)]
@@ -217,7 +219,7 @@ class Fold:
         change = fit_regression(explaining[1], surprise[1], self.seed)
         explained = [change(features) for features in explaining]
         left = [
-            rows.stake * (self.new_outcome(rows.features) - scored.mu - part) - tolerance
+            self._grown(rows, scored) - rows.stake * part
             for rows, scored, part in zip(halves, self.scored, explained, strict=True)
         ]
         estimates = []
@@ -242,6 +244,11 @@ class Fold:
                 )
             )
         return Stage(tuple(estimates))
+
+    def _grown(self, rows: Rows, scored: "_Scored") -> Floats:
+        """Predict by how much losses grew beyond the tolerance: the mean of a smooth and of a rough prediction."""
+        smooth = rows.stake * (self.new_outcome(rows.features) - scored.mu) - self.settings.tolerance
+        return np.asarray((smooth + self.growth(rows.features)) / 2.0)
 
     @cached_property
     def growth(self) -> Regression:

@@ -47,11 +47,11 @@ def dependence_p_values(
 
     Notes
     -----
-    Distance covariance is zero for independent variables and for no others, so that it sees any dependence of the binned
-    values, unlike a comparison of two distributions. Numbers and losses fall into 16 bins of equal size, whose distances
-    are those of their mean ranks; words are equal or not, and what is missing is a word. The level is exact: given its
-    margins, the table of a permutation is a random table, whatever the number of rows. O(n log n) time per column, and
-    O(16^2) per permutation.
+    Distance covariance is zero for independent variables and for no others, so that it sees any dependence of the
+    binned values, unlike a comparison of two distributions. Numbers and losses fall into 16 bins of equal size, whose
+    distances are those of their mean ranks; words are equal or not, and what is missing is a word. The level is exact:
+    given its margins, the table of a permutation is a random table, whatever the number of rows. O(n log n) time per
+    column, and O(16^2) per permutation.
 
     References
     ----------

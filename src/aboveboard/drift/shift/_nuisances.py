@@ -25,6 +25,7 @@ __all__ = [
     "fit_density_ratio",
     "fit_probability",
     "fit_regression",
+    "logit",
     "widened",
 ]
 
@@ -61,13 +62,26 @@ class Probability:
 
     def __call__(self, features: Features) -> Floats:
         """Return the probability of class 1 of each row."""
-        logits = _logit(self.learner.predict_proba(features)[:, 1])
+        logits = logit(self.learner.predict_proba(features)[:, 1])
         return np.asarray(1.0 / (1.0 + np.exp(-(self.intercept + self.slope * logits))))
 
 
 def candidates_of(model: Any) -> Candidates:
     """Return the default learners, or the user's classifier alone."""
-    return _DEFAULT if model is None else {type(model).__name__: estimator_learner(model)}
+    if model is None:
+        return _DEFAULT
+    estimator_learner(model)  # refuses what is no classifier
+    return {type(model).__name__: _Made(model)}
+
+
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """Makes learners around a user's classifier, and can be pickled."""
+
+    model: Any
+
+    def __call__(self) -> Learner:
+        return estimator_learner(self.model)()
 
 
 def fit_probability(features: Features, y: NDArray[np.intp], candidates: Candidates, seed: int) -> Probability:
@@ -134,7 +148,7 @@ class Regression:
     high: float
 
     def __call__(self, features: Features) -> Floats:
-        return np.clip(self.model.predict(_treeable(features)), self.low, self.high)
+        return np.asarray(np.clip(self.model.predict(_treeable(features)), self.low, self.high))
 
 
 def fit_regression(features: Features, target: Floats, seed: int, *, leaf_share: float = 0.0) -> Regression:
@@ -180,13 +194,13 @@ class RiskBins:
 
     @classmethod
     def fit(cls, mu: Floats, n_bins: int) -> "RiskBins":
-        logits = _logit(mu)
+        logits = logit(mu)
         low, high = float(logits.min()), float(logits.max())
         return cls(low, (high - low) / n_bins or 1.0, n_bins)
 
     def __call__(self, mu: Floats) -> Floats:
         """Return the middle of the bin of each row."""
-        bins = np.clip(np.floor((_logit(mu) - self.low) / self.width), 0, self.n_bins - 1)
+        bins = np.clip(np.floor((logit(mu) - self.low) / self.width), 0, self.n_bins - 1)
         return np.asarray(self.low + (bins + 0.5) * self.width)
 
 
@@ -217,7 +231,7 @@ def _folds(y: NDArray[np.intp], seed: int) -> NDArray[np.intp]:
 
 def _platt(p: Floats, y: NDArray[np.intp]) -> tuple[float, float, float]:
     """Return intercept and slope of the logit by Newton's steps, and the mean log-loss that is left."""
-    design = np.column_stack([np.ones(len(p)), _logit(p)])
+    design = np.column_stack([np.ones(len(p)), logit(p)])
     weights = np.array([0.0, 1.0])
     ridge = 1e-3 * np.eye(2)
     for _ in range(20):
@@ -231,7 +245,8 @@ def _platt(p: Floats, y: NDArray[np.intp]) -> tuple[float, float, float]:
     return float(weights[0]), float(weights[1]), float(np.logaddexp(0.0, -signed).mean())
 
 
-def _logit(p: Floats) -> Floats:
+def logit(p: Floats) -> Floats:
+    """Return log odds, at most 10 from 0."""
     kept = np.clip(p, _TINY, 1.0 - _TINY)
     return np.clip(np.log(kept / (1.0 - kept)), -_FURTHEST, _FURTHEST)
 

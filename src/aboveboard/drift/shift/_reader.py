@@ -169,7 +169,7 @@ def column_groups(candidates: Any, names: tuple[str, ...]) -> dict[str, tuple[in
     for name, columns in candidates.items():
         if isinstance(columns, str) or not len(columns):
             raise InputError(f"candidate {str(name)!r} is {columns!r}", expected="a list of one column or more")
-        wanted = [f"x{column}" if isinstance(column, int) else str(column) for column in columns]
+        wanted = [f"x{c}" if isinstance(c, int) and str(c) not in places else str(c) for c in columns]
         unknown = [column for column in wanted if column not in places]
         if unknown:
             raise InputError(

@@ -1,14 +1,14 @@
 """A model mended where it decayed, with what changed on rows that it did not learn from."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aboveboard._stats.intervals import critical_z
 from aboveboard.drift.dataset_classification._tables import Features
-from aboveboard.drift.shift._nuisances import Candidates, DensityRatio, Probability, fit_probability, widened
+from aboveboard.drift.shift._nuisances import Candidates, DensityRatio, Probability, fit_probability, logit, widened
 from aboveboard.drift.shift._rows import Rows
 
 __all__ = ["OutcomePatch", "RepairedClassifier", "Reweighted", "Trial", "trial"]
@@ -16,8 +16,9 @@ __all__ = ["OutcomePatch", "RepairedClassifier", "Reweighted", "Trial", "trial"]
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
-_SCORE: str = "score of the model"
-_INSIDE: str = "in the subgroup"
+_FEWEST_OF_A_CLASS: Final = 30
+_SCORE: Final = "score of the model"
+_INSIDE: Final = "in the subgroup"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,16 +105,27 @@ class RepairedClassifier:
 
 @dataclass(frozen=True, slots=True)
 class OutcomePatch:
-    """A small model of the label on the old score, the variables whose effect changed, and the subgroup."""
+    """A model of the label on the old score, the variables whose effect changed, and the subgroup."""
 
     law: Probability
     columns: tuple[int, ...]
 
     @classmethod
     def fit(
-        cls, rows: Rows, scores: Floats, inside: Mask, columns: tuple[int, ...], candidates: Candidates, seed: int
+        cls,
+        rows: Rows,
+        scores: Floats,
+        inside: Mask,
+        columns: tuple[int, ...],
+        inside_alone: bool,
+        candidates: Candidates,
+        seed: int,
     ) -> "OutcomePatch":
-        return cls(fit_probability(_patched(rows.features, columns, scores, inside), rows.y, candidates, seed), columns)
+        """Learn from the rows that will be mended, or from all where these are too few."""
+        features, y = _patched(rows.features, columns, scores, inside), rows.y
+        if inside_alone and np.bincount(y[inside], minlength=2).min() >= _FEWEST_OF_A_CLASS:
+            features, y = features.take(np.flatnonzero(inside)), y[inside]
+        return cls(fit_probability(features, y, candidates, seed), columns)
 
     def __call__(self, features: Features, scores: Floats, inside: Mask, X: Any) -> Floats:  # noqa: ARG002
         return self.law(_patched(features, self.columns, scores, inside))
@@ -154,7 +166,7 @@ def trial(before: Floats, after: Floats, inside: Mask) -> Trial:
         before=float(before.mean()),
         after=float(after.mean()),
         gain=gain,
-        interval=(gain - half, gain + half),
+        interval=(float(gain - half), float(gain + half)),
         before_inside=float(before[inside].mean()),
         after_inside=float(after[inside].mean()),
         n=len(before),
@@ -163,6 +175,5 @@ def trial(before: Floats, after: Floats, inside: Mask) -> Trial:
 
 
 def _patched(features: Features, columns: tuple[int, ...], scores: Floats, inside: Mask) -> Features:
-    kept = np.clip(scores, 1e-6, 1.0 - 1e-6)
-    told = widened(features.keep(list(columns)), _SCORE, np.log(kept / (1.0 - kept)))
+    told = widened(features.keep(list(columns)), _SCORE, logit(scores))
     return widened(told, _INSIDE, inside.astype(np.float64))

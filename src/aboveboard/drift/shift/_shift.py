@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
@@ -10,7 +10,7 @@ from joblib import Parallel, delayed
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from aboveboard.core.certificate import Certificate
 from aboveboard.core.errors import InputError
@@ -80,7 +80,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     split : float in (0, 1)
         Share of the rows of each domain to learn from; the others test.
     cross_fit : bool
-        Swap the halves as well, and take twice the smaller p-value, which is valid however the two depend on each other.
+        Swap the halves as well, and take twice the smaller p-value, which is valid however the two depend.
     random_state : int, RandomState, Generator or None
     n_jobs : int or None
         Threads that test explanations.
@@ -99,6 +99,8 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
         ``clipped`` (test rows whose probability was clipped), ``outcome_model`` and ``density_model`` (which was
         picked).
     candidates_ : dict of str to tuple of str
+    own_loss_ : bool
+        Whether the loss is that of `loss_fn`.
     certificate_ : Certificate
 
     Raises
@@ -110,10 +112,10 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     Guarantee
     ---------
     If no subgroup of the smallest prevalence or more decayed by more than the tolerance, each test rejects with a
-    probability that tends to `alpha` at most as rows grow. Subgroups come from the training half, so that they are fixed
-    for the test half. Assumed: independent rows; bounded density ratios within subgroups; and products of the errors of
-    outcome model and density ratio that vanish faster than ``n ** -0.5``. Nothing is said of subgroups that the
-    detectors did not propose, and a candidate that is kept is not proven.
+    probability that tends to `alpha` at most as rows grow. Subgroups come from the training half, so that they are
+    fixed for the test half. Assumed: independent rows; bounded density ratios within subgroups; and products of the
+    errors of outcome model and density ratio that vanish faster than ``n ** -0.5``. Nothing is said of subgroups that
+    the detectors did not propose, and a candidate that is kept is not proven.
 
     Notes
     -----
@@ -147,9 +149,9 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         tolerance: float = 0.05,
+        *,
         min_prevalence: float = 0.05,
         alpha: float = 0.05,
-        *,
         loss: Literal["zero_one", "brier", "class_weighted", "ppv"] = "zero_one",
         direction: Literal[1, -1] = 1,
         threshold: float = 0.5,
@@ -242,25 +244,27 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             self._folds, self._reader, self._domains, self._tables = folds, reader, (source, target), (X0, X1)
             self._seed = seed
             self.candidates_ = {name: tuple(names[j] for j in columns) for name, columns in groups.items()}
-            self._groups = groups
+            self._groups, self.own_loss_ = groups, loss_fn is not None
             bar.step("look for subgroups")
-            self.aggregate_, self._chosen = {}, {}
+            self.aggregate_, self._found = {}, {}
             for family in FAMILIES:
-                self.aggregate_[family], self._chosen[family] = self._test(family, rng)
+                self.aggregate_[family], self._found[family] = self._test(family, rng)
             bar.step("look for explanations")
             self.detailed_ = self._explain(rng)
         self.certificate_: Certificate = _findings.certificate(self)
         return self
 
     def subgroup(self, kind: Family) -> Subgroup:
-        """Return the subgroup of a family whose decay stands out most, whether or not its test rejects.
+        """Return the subgroup of a family with the most loss beyond the tolerance, among those that decayed for sure.
+
+        Where none did, the one whose decay stands out most.
 
         Raises
         ------
         InputError
             Where no subgroup was proposed.
         """
-        fold, stage, best, _ = self._best(kind)
+        fold, _, stage, best = self._best(kind)
         result, (in_source, in_target) = self.aggregate_[kind], stage.masks[best]
         detector, (train, source, target) = stage.detectors[best], fold.halves[1:]
         rules, fidelity = describe(
@@ -295,16 +299,16 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     ) -> RepairedClassifier:
         """Mend the model where it decayed, by what explains it.
 
-        Changed outcomes: a small model of the label on the old score and the variables that explain the change, learned
-        from target rows. Changed rows: a model trained anew on the source, weighted to the target's law of these
+        Changed outcomes: a model of the label on the old score and the variables that explain the change, learned from
+        target rows. Changed rows: a model trained anew on the source, weighted to the target's law of these
         variables.
 
         Parameters
         ----------
         kind : {"covariate", "outcome"}
         X, y : table and labels, optional
-            Rows of the target to learn from. Default: those of the training half, so that the test half can say what
-            the repair is worth (``trial_``).
+            Rows of the target to learn from. Default: those of the test half, which had no part in finding the
+            subgroup; ``trial_`` then says what the repair is worth, each half of them judged by what the other taught.
         candidate : str, optional
             Which explanation. Default: the kept one of fewest columns; all columns where none was kept.
         where : {"subgroup", "everywhere"}
@@ -342,8 +346,8 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
 
     def best_fold(self, kind: Family) -> tuple[Fold, tuple[NDArray[np.intp], ...]]:
         """Return the split that tells most of a family, and the rows in its parts."""
-        fold, _, _, parts = self._best(kind)
-        return fold, parts
+        found = self._best(kind)
+        return found.fold, found.parts
 
     # --- parts -------------------------------------------------------------------------------------------------------
 
@@ -374,7 +378,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
         train, test = [], []
         for domain in (source, target):
             order = rng.permutation(len(domain.rows))
-            cut = int(round(self.split * len(order)))
+            cut = round(self.split * len(order))
             train.append(np.sort(order[:cut]))
             test.append(np.sort(order[cut:]))
         for part, domain in zip([*train, *test], (source, target) * 2, strict=True):
@@ -386,12 +390,10 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
                 )
         return [(*train, *test), (*test, *train)][: 1 + bool(self.cross_fit)]
 
-    def _test(self, family: Family, rng: np.random.Generator) -> tuple[TestResult, tuple[int, int]]:
+    def _test(self, family: Family, rng: np.random.Generator) -> tuple[TestResult, "_Found"]:
         stages = [fold.aggregate(family) for fold, _ in self._folds]
-        self._stages = getattr(self, "_stages", {}) | {family: stages}
         chosen, found, p_value = self._combined(stages, rng)
-        stage, fold = stages[chosen], self._folds[chosen][0]
-        reject = p_value <= self.alpha
+        stage, (fold, parts) = stages[chosen], self._folds[chosen]
         source, target = fold.halves[2:]
         frame = pd.DataFrame(
             {
@@ -415,7 +417,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             interval=(float(decay - half), float(decay + half)),
             p_value=p_value,
             critical_value=found.critical_value,
-            reject=bool(reject),
+            reject=p_value <= self.alpha,
             n_in_subgroup=n_in,
             prevalence=n_in / len(target),
             detectors=frame,
@@ -423,7 +425,7 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
             n_target=len(target),
             resolution=self._resolution(fold, found),
         )
-        return result, (chosen, best)
+        return result, _Found(fold, parts, stage, best)
 
     def _reported(self, stage: Stage, found: MaxTest) -> int:
         """Return the subgroup to tell of: of those that decayed for sure, the one with most loss beyond the tolerance.
@@ -474,18 +476,26 @@ class SHIFT(BaseEstimator):  # type: ignore[misc]
     def _explanations(self, family: Family, name: str) -> list[Stage]:
         return [fold.explained(family, self._groups[name]) for fold, _ in self._folds]
 
-    def _best(self, kind: Family) -> tuple[Fold, Stage, int, tuple[NDArray[np.intp], ...]]:
+    def _best(self, kind: Family) -> "_Found":
         check_is_fitted(self, "aggregate_")
         if kind not in FAMILIES:
             raise InputError(f"kind is {kind!r}", expected="'covariate' or 'outcome'")
-        chosen, best = self._chosen[kind]
-        if best < 0:
+        found = self._found[kind]
+        if found.best < 0:
             raise InputError(
                 f"no subgroup seems to have decayed by a change of {'rows' if kind == 'covariate' else 'outcomes'}",
                 expected="a family for which aggregate_[kind].n_in_subgroup is above 0",
             )
-        fold, parts = self._folds[chosen]
-        return fold, self._stages[kind][chosen], best, parts
+        return found
+
+
+class _Found(NamedTuple):
+    """The split that tells most of a family, the rows in its parts, and which of its subgroups is told of."""
+
+    fold: Fold
+    parts: tuple[NDArray[np.intp], ...]
+    stage: Stage
+    best: int
 
 
 def _diagnostics(fold: Fold) -> dict[str, Any]:
