@@ -279,7 +279,7 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         title="Who suffers, and why",
         question="For whom has the model become worse since the reference, and which columns explain it?",
         cost="heavy",
-        row_cap=(2_000, 5_000, None),
+        row_cap=(2_000, 10_000, None),
         tasks=frozenset({"binary"}),
         needs=frozenset({"reference", "reference predictions", "reference labels"}),
     ),
