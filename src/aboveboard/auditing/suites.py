@@ -274,6 +274,16 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         looks_at_features=False,
     ),
     CheckSpec(
+        name="decay",
+        area="drift",
+        title="Who suffers, and why",
+        question="For whom has the model become worse since the reference, and which columns explain it?",
+        cost="heavy",
+        row_cap=(2_000, 10_000, None),
+        tasks=frozenset({"binary"}),
+        needs=frozenset({"reference", "reference predictions", "reference labels"}),
+    ),
+    CheckSpec(
         name="model_determinism",
         area="model",
         title="Determinism",
