@@ -30,10 +30,12 @@ myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"
 myst_heading_anchors = 3
 
 autosummary_generate = True
+autodoc_mock_imports = ["torch"]  # the documentation is built without it, and shows no methods of its modules
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {
-    "exclude-members": "set_fit_request, set_partial_fit_request, set_predict_request, set_score_request"
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_predict_request, set_predict_proba_request, "
+    "set_score_request"
 }
 napoleon_google_docstring = False
 napoleon_use_rtype = False

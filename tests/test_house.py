@@ -73,7 +73,7 @@ def test_every_experiment_has_a_catalogue_entry_and_every_entry_an_experiment():
 
 
 def test_names_and_slugs_are_unique():
-    names = [alias.casefold() for method in METHODS for alias in {method.name, method.slug}]
+    names = [alias for method in METHODS for alias in {method.name.casefold(), method.slug.casefold()}]
     assert len(names) == len(set(names))
 
 
