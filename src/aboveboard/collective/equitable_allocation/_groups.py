@@ -204,7 +204,7 @@ def clairvoyant_milp(
     ------
     aboveboard.core.InputError
         For types that do not exist, or groups that cannot be used.
-    aboveboard._optimize.linear.TimeLimitError
+    TimeLimitError
         When the limit passed before there was any solution.
 
     Notes
