@@ -35,7 +35,7 @@ Effort = Literal["quick", "standard", "full"]
 Cost = Literal["light", "medium", "heavy"]
 Need = str
 """What a check needs. In the tabular suite: sensitive, score, model, train, reference, reference predictions, reference
-labels; in the others: the role of a column."""
+labels, other model; in the others: the role of a column."""
 Streams = Literal["sums", "sample", "no"]
 
 EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
