@@ -42,6 +42,7 @@ EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 
 AREAS: Final[dict[str, str]] = {
     "performance": "Performance and calibration",
+    "uncertainty": "When not to trust an answer",
     "fairness": "Group fairness",
     "leaks": "Proxies and leaks",
     "data": "Data quality",
@@ -123,6 +124,17 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         needs=frozenset({"score"}),
         streams="sums",
         looks_at_features=False,
+    ),
+    CheckSpec(
+        name="model_multiplicity",
+        area="uncertainty",
+        title="Another model, another decision",
+        question="For how many people would another model, as good as this one, decide otherwise?",
+        cost="medium",
+        row_cap=(20_000, 200_000, None),
+        tasks=frozenset({"binary", "multiclass"}),
+        needs=frozenset({"other model"}),
+        streams="no",
     ),
     CheckSpec(
         name="group_fairness",
