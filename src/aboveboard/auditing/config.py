@@ -105,7 +105,7 @@ def _source(name: str, value: Any, folder: Path) -> str:
         raise InputError(
             f"{name} is the function {text!r} in the config",
             expected="a model file: code to run is named on the command line only",
-            remedy=f"Say --model {text}",
+            remedy=f"Say --{name} {text}",
         )
     return str(folder / text)
 
