@@ -24,6 +24,7 @@ _LEAST_ROWS: Final = 1_000
 _LEAST_DIFFERING: Final = 40
 _LEAST_EVENT: Final = 20
 _ALPHA: Final = 0.01
+_BETA: Final = 0.005
 _MOST_PATCHES: Final = 500
 
 Floats = NDArray[np.float64]
@@ -76,6 +77,7 @@ def _fitted(
         loss,
         alpha=_ALPHA,
         eta=eta,
+        beta=max(_BETA, int(fitting.sum()) ** -0.5),  # what is finer than chance fits noise
         min_event=max(_LEAST_EVENT, subject.min_cell),
         max_patches=_MOST_PATCHES,
     )
@@ -149,7 +151,7 @@ def _table(changes: dict[str, PairedDifference], redcal: ReDCal) -> Table:
             (name, d.second, d.first, d.difference, (d.interval.low, d.interval.high)) for name, d in changes.items()
         ),
         note=(
-            f"Patches were fitted with alpha {redcal.alpha:g}, eta {redcal.eta:.2g} and beta {redcal.beta:g} "
+            f"Patches were fitted with alpha {redcal.alpha:g}, eta {redcal.eta:.2g} and beta {redcal.beta:.2g} "
             "(ReDCal). The loss is the one for which the threshold in force is the best; without one a wrong class "
             "costs 1. Intervals hold one by one, at 95 %."
         ),
