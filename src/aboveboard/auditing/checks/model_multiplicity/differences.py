@@ -51,11 +51,10 @@ def equally_good(subject: Subject, pair: Comparison) -> Finding:
     return Finding(
         id="model_multiplicity/equally_good",
         statement=(
-            f"The two models {_EQUALLY[pair.verdict]}: accuracy {percent(accuracy.first)} of this one and "
-            f"{percent(accuracy.second)} of the other{interval_text(accuracy.interval, as_percent=True)}."
-        )
-        .replace(" (95 % interval", ", difference with 95 % interval")
-        .replace(" %).", " %."),
+            f"The two models {_EQUALLY[pair.verdict]}: this one has an accuracy of {percent(accuracy.first)} and the "
+            f"other of {percent(accuracy.second)}, a difference of {100 * accuracy.difference:.1f} points (95 % "
+            f"interval {100 * accuracy.interval.low:.1f} to {100 * accuracy.interval.high:.1f})."
+        ),
         severity="ok" if pair.verdict == "equal" else "note",
         status="inconclusive" if pair.verdict == "unclear" else "ran",
         reason=reasons[pair.verdict],
