@@ -90,6 +90,11 @@ def test_one_column_cannot_be_both_predictions():
         make_subject(None, frame, Y, predictions="p", compare_predictions="p")
 
 
+def test_lists_of_labels_are_values_and_no_names():
+    subject = make_subject(None, X, Y, predictions=list(Y), compare_predictions=list(Y))
+    assert (subject.other.prediction == subject.prediction).all()
+
+
 def test_an_audit_takes_it_and_one_without_says_what_is_lacking():
     report = aboveboard.audit(MODEL, X, Y, compare=OTHER, only="model_multiplicity")
     assert report.subject["other_model"]["model"] == "DecisionTreeClassifier"

@@ -13,7 +13,7 @@ from aboveboard.auditing.frames import plain_label
 from aboveboard.auditing.model import FittedModel, class_codes, model_columns, source_of
 from aboveboard.core.errors import InputError, ModelError
 
-__all__ = ["OtherModel", "ask_other", "named_for_both", "of_the_other", "read_other", "refuse_both"]
+__all__ = ["OtherModel", "ask_other", "of_the_other", "read_other", "refuse_both", "refuse_same_column"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +56,16 @@ def refuse_both(compare: Any, compare_predictions: Any) -> None:
         )
 
 
-def named_for_both(predictions: Any, compare_predictions: Any) -> None:
-    """Refuse a column that is to be both the predictions and those to compare with."""
+def refuse_same_column(predictions: str | list[str] | None, compare_predictions: str | list[str] | None) -> None:
+    """Refuse a named column that is to be both the predictions and those to compare with."""
     first, second = (
-        {given} if isinstance(given, str) else set(given) if _names(given) else set()
-        for given in (predictions, compare_predictions)
+        {named} if isinstance(named, str) else set(named or ()) for named in (predictions, compare_predictions)
     )
     if first & second:
         raise InputError(
             f"the column {sorted(first & second)[0]!r} is given as the predictions and as those to compare with",
             expected="two columns, of two models",
         )
-
-
-def _names(given: Any) -> bool:
-    return isinstance(given, Sequence) and all(isinstance(name, str) for name in given)
 
 
 def ask_other(

@@ -43,7 +43,7 @@ from aboveboard.auditing.given_columns import (
 )
 from aboveboard.auditing.limits import Limits
 from aboveboard.auditing.model import FittedModel, class_codes, model_columns, source_of
-from aboveboard.auditing.other_model import OtherModel, ask_other, named_for_both, read_other, refuse_both
+from aboveboard.auditing.other_model import OtherModel, ask_other, read_other, refuse_both, refuse_same_column
 from aboveboard.auditing.reference_data import ReferenceData, Roles, lined_up, read_reference
 from aboveboard.auditing.suites import CheckSpec
 from aboveboard.auditing.summaries import SAMPLE, Units, drawn_positions, sample_positions
@@ -341,12 +341,12 @@ def make_subject(
         got = "neither a model nor predictions were" if model is None else "both a model and predictions were"
         raise InputError(f"{got} given", expected="one of the two")
     refuse_both(compare, compare_predictions)
-    named_for_both(predictions, compare_predictions)
     _refuse_options(task, prediction_type, threshold, min_cell, n_jobs)
     in_force = Limits(limits)
     frame = to_frame(X, "X")
     _refuse_few_rows(frame)
     notes: list[str] = []
+    refuse_same_column(named_in(predictions, frame), named_in(compare_predictions, frame))
     table = GivenColumns(frame, notes)
 
     target = table.series(y, "target")
