@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from aboveboard.core.errors import InputError
@@ -74,6 +75,9 @@ class Reconcile(BaseEstimator):  # type: ignore[misc]
     >>> bool((np.abs(a - b).max(axis=1) > 0.1).mean() <= 0.05)
     True
     """
+
+    __metadata_request__fit = {"models": UNUSED}  # noqa: RUF012 - scikit-learn reads the class
+    __metadata_request__transform = {"models": UNUSED}  # noqa: RUF012
 
     def __init__(self, eps: float = 0.1, *, alpha: float = 0.05, max_patches: int = 10_000, min_event: int = 1) -> None:
         self.eps = eps

@@ -9,6 +9,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from aboveboard.core.certificate import Certificate
@@ -122,6 +123,10 @@ class ReDCal(BaseEstimator):  # type: ignore[misc]
     >>> bool(after < before / 3)
     True
     """
+
+    __metadata_request__fit = {"models": UNUSED}  # noqa: RUF012 - scikit-learn reads the class
+    __metadata_request__transform = {"models": UNUSED}  # noqa: RUF012
+    __metadata_request__predict = {"models": UNUSED, "loss": UNUSED}  # noqa: RUF012
 
     def __init__(
         self,
