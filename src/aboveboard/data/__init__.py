@@ -1,7 +1,8 @@
-"""Real data sets with provenance, licence, checksum and caveats; offline unless a download is asked for.
+"""Real data sets and a small language model, with provenance, licence, checksum and caveats; offline unless a download
+is asked for.
 
 ``list_datasets()`` and ``info(name)`` tell what there is without loading NumPy or pandas; ``load(name)`` or the
-``load_*`` functions return a `Dataset`.
+``load_*`` functions return a `Dataset`; ``load_smollm2()`` returns a `LanguageModel`.
 """
 
 from importlib import import_module
@@ -26,11 +27,15 @@ if TYPE_CHECKING:
         load_nba_coach,
         load_remesh,
     )
+    from aboveboard.data.language_model import Generation, LanguageModel
+    from aboveboard.data.smollm2 import load_smollm2
 
 __all__ = [
     "Dataset",
     "DatasetInfo",
     "FileInfo",
+    "Generation",
+    "LanguageModel",
     "info",
     "list_datasets",
     "load",
@@ -45,8 +50,15 @@ __all__ = [
     "load_law_school",
     "load_nba_coach",
     "load_remesh",
+    "load_smollm2",
 ]
 
+_ELSEWHERE = {
+    "Dataset": "dataset",
+    "Generation": "language_model",
+    "LanguageModel": "language_model",
+    "load_smollm2": "smollm2",
+}
 _BUNDLED = frozenset(f"load_{record.name}" for record in list_datasets() if record.bundled)
 
 
@@ -81,8 +93,8 @@ def load(name: str, **options: Any) -> "Dataset":
 
 
 def __getattr__(name: str) -> Any:
-    if name == "Dataset":
-        return import_module("aboveboard.data.dataset").Dataset
+    if name in _ELSEWHERE:
+        return getattr(import_module(f"aboveboard.data.{_ELSEWHERE[name]}"), name)
     if name in __all__:
         return _loader(name)
     raise AttributeError(f"module 'aboveboard.data' has no attribute {name!r}")

@@ -1,7 +1,7 @@
-"""Uncertainty: when is an answer not to be relied upon, and what can be promised all the same?"""
+"""Uncertainty: how sure is an answer, and when is it better not to give one?"""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from aboveboard.uncertainty.reconcile import (
@@ -14,8 +14,39 @@ if TYPE_CHECKING:
         delta_net,
         disagreement,
     )
+    from aboveboard.uncertainty.risk_decomposition import (
+        NAMES,
+        ProperScore,
+        RiskDecomposition,
+        abstention_audit,
+        central_prediction,
+        named_measure,
+        pointwise_risk,
+        rank_measures,
+        uncertainty_measures,
+    )
 
-_MODULES: Final = {
+__all__ = [
+    "NAMES",
+    "ActionNet",
+    "Patch",
+    "ProperScore",
+    "ReDCal",
+    "Reconcile",
+    "RiskDecomposition",
+    "abstention_audit",
+    "best_response",
+    "central_prediction",
+    "decision_calibration_error",
+    "delta_net",
+    "disagreement",
+    "named_measure",
+    "pointwise_risk",
+    "rank_measures",
+    "uncertainty_measures",
+]
+
+_MODULES = {
     "ActionNet": "reconcile",
     "Patch": "reconcile",
     "ReDCal": "reconcile",
@@ -24,18 +55,17 @@ _MODULES: Final = {
     "decision_calibration_error": "reconcile",
     "delta_net": "reconcile",
     "disagreement": "reconcile",
+    "NAMES": "risk_decomposition",
+    "ProperScore": "risk_decomposition",
+    "RiskDecomposition": "risk_decomposition",
+    "abstention_audit": "risk_decomposition",
+    "central_prediction": "risk_decomposition",
+    "named_measure": "risk_decomposition",
+    "pointwise_risk": "risk_decomposition",
+    "rank_measures": "risk_decomposition",
+    "uncertainty_measures": "risk_decomposition",
 }
-
-__all__ = [
-    "ActionNet",
-    "Patch",
-    "ReDCal",
-    "Reconcile",
-    "best_response",
-    "decision_calibration_error",
-    "delta_net",
-    "disagreement",
-]
+"""The method that each name belongs to; its module is loaded when the name is asked for."""
 
 
 def __getattr__(name: str) -> Any:

@@ -16,6 +16,8 @@ from aboveboard.auditing.subject import make_subject
 CHECKS = (
     "performance",
     "calibration",
+    "abstention",
+    "novel_rows",
     "sensitive_proxies",
     "target_leak",
     "shared_rows",
@@ -37,11 +39,11 @@ N = 400
 def applies(name, subject):
     if name in NEEDS_MODEL and subject.model is None:
         return False
-    if name == "shared_rows" and subject.train is None:
+    if name in ("shared_rows", "novel_rows") and subject.train is None:
         return False
     if name.endswith("_drift") and (subject.reference is None or subject.reference.prediction is None):
         return False
-    if name == "calibration" and (subject.task == "regression" or subject.score is None):
+    if name in ("calibration", "abstention") and (subject.task == "regression" or subject.score is None):
         return False
     return not (name in ("sensitive_proxies", "group_missingness") and subject.sensitive.shape[1] == 0)
 
