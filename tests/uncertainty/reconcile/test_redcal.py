@@ -261,6 +261,7 @@ def test_validation_keeps_the_best_state(two_views):
     options = FINE | {"eta": 0.001, "beta": 0.001}
     fitted = ReDCal(losses, validation=(fresh, truth), patience=10, **options).fit(models, y)
     assert fitted.stopped_ == "validation"
+    assert not fitted.certificate_.holds
     assert len(fitted.patches_) == len(fitted.history_) < 200
     score = sum(((part - np.eye(4)[truth]) ** 2).sum(axis=1).mean() for part in fitted.transform(fresh))
     assert score == pytest.approx(fitted.history_["validation"].iloc[-1])
@@ -404,6 +405,8 @@ def test_what_cannot_be_used_is_refused(models, y, message):
         ({"beta": -1}, "beta"),
         ({"beta": np.nan}, "beta"),
         ({"mode": "both"}, "mode"),
+        ({"alpha": "much"}, "alpha"),
+        ({"floor": "none"}, "floor"),
         ({"max_patches": 0}, "max_patches"),
         ({"min_event": 2.5}, "min_event"),
         ({"patience": True}, "patience"),

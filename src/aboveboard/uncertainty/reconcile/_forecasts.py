@@ -1,5 +1,6 @@
 """Plain Reconcile: the models' probabilities are brought together, whatever is decided by them."""
 
+from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -127,7 +128,7 @@ class Reconcile(BaseEstimator):  # type: ignore[misc]
     def _refuse_settings(self) -> None:
         for name in ("eps", "alpha"):
             value = getattr(self, name)
-            if not (np.isscalar(value) and 0 < value < 1):  # type: ignore[operator]
+            if not (isinstance(value, Real) and 0 < value < 1):
                 raise InputError(f"{name} is {value!r}", expected="a number between 0 and 1")
 
     def _apart(self, forecasts: list[Floats], column: int, *, above: bool) -> NDArray[np.intp]:

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -79,7 +80,7 @@ class ReDCal(BaseEstimator):  # type: ignore[misc]
         The classifiers, where `X` was given.
     n_models_ : int
     stopped_ : {"settled", "validation", "max_patches"}
-        Settled: no event is left that is large enough.
+        Settled: no event is left that is large enough. Validation: later patches were taken back.
     certificate_ : Certificate
         What holds on the rows of the fit. For others see `certify`.
 
@@ -182,7 +183,8 @@ class ReDCal(BaseEstimator):  # type: ignore[misc]
         self.n_models_ = len(probabilities)
         kept, watched = self._watched(probabilities, outcomes)
         probabilities = [part[kept] for part in probabilities]
-        outcomes, weights = outcomes[kept], weights[kept] / weights[kept].sum()
+        outcomes = outcomes[kept]
+        weights = read_weights(weights[kept], len(outcomes))
         if len(outcomes) < self.min_event:
             raise InputError(
                 f"there are {len(outcomes):,} rows to fit on", expected=f"min_event ({self.min_event}) or more"
@@ -307,13 +309,13 @@ class ReDCal(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"the mode is {self.mode!r}", expected=", ".join(_MODES))
         for name, low, high in (("alpha", 0, np.inf), ("eta", 0, 1), ("beta", 0, np.inf)):
             value = getattr(self, name)
-            if not (np.isscalar(value) and low < value < high):  # type: ignore[operator]
+            if not (isinstance(value, Real) and low < value < high):
                 raise InputError(f"{name} is {value!r}", expected=f"a number above {low} and below {high}")
         for name in ("max_patches", "min_event", "patience"):
             value = getattr(self, name)
             if not hasattr(value, "__index__") or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} is {value!r}", expected="a whole number, 1 or more")
-        if not 0 <= self.floor < 1 / d:
+        if not (isinstance(self.floor, Real) and 0 <= self.floor < 1 / d):
             raise InputError(f"the floor is {self.floor!r}", expected=f"a number from 0 to below 1/{d}")
 
     def _watched(self, probabilities: list[Floats], outcomes: Floats) -> tuple[Any, tuple[Board, Floats] | None]:
@@ -384,9 +386,10 @@ class ReDCal(BaseEstimator):  # type: ignore[misc]
                     best, kept = seen, len(patches)
             lines.append((*self._told(step.patch), len(step.rows), step.mass, gain, *step.promised, seen))
             if watched is not None and len(patches) - kept >= self.patience:
-                self.stopped_ = "validation"
                 break
         size = len(patches) if watched is None else kept
+        if size < len(patches):
+            self.stopped_ = "validation"
         self.patches_ = tuple(patches[:size])
         return lines[:size]
 
