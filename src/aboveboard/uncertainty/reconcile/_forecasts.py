@@ -1,6 +1,5 @@
 """Plain Reconcile: the models' probabilities are brought together, whatever is decided by them."""
 
-from numbers import Real
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -11,7 +10,7 @@ from sklearn.utils.metadata_routing import UNUSED
 from sklearn.utils.validation import check_is_fitted
 
 from aboveboard.core.errors import InputError
-from aboveboard.uncertainty.reconcile._input import read_classes, read_outcomes, read_probabilities
+from aboveboard.uncertainty.reconcile._input import is_real, read_classes, read_outcomes, read_probabilities
 from aboveboard.uncertainty.reconcile._patches import project_simplex
 
 __all__ = ["Reconcile"]
@@ -128,7 +127,7 @@ class Reconcile(BaseEstimator):  # type: ignore[misc]
     def _refuse_settings(self) -> None:
         for name in ("eps", "alpha"):
             value = getattr(self, name)
-            if not (isinstance(value, Real) and 0 < value < 1):
+            if not (is_real(value) and 0 < value < 1):
                 raise InputError(f"{name} is {value!r}", expected="a number between 0 and 1")
 
     def _apart(self, forecasts: list[Floats], column: int, *, above: bool) -> NDArray[np.intp]:

@@ -1,6 +1,7 @@
 """Probabilities and outcomes as they are given, checked before any work."""
 
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
@@ -9,11 +10,16 @@ from numpy.typing import NDArray
 
 from aboveboard.core.errors import InputError
 
-__all__ = ["read_classes", "read_outcomes", "read_probabilities", "read_weights"]
+__all__ = ["is_real", "read_classes", "read_outcomes", "read_probabilities", "read_weights"]
 
 _ROUNDING: Final = 1e-5
 
 Floats = NDArray[np.float64]
+
+
+def is_real(value: Any) -> bool:
+    """Return whether a setting is a real number, and not true or false."""
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def read_probabilities(models: Any, X: Any = None, *, expected: int | None = None) -> list[Floats]:

@@ -2,7 +2,6 @@
 
 import warnings
 from collections.abc import Sequence
-from numbers import Real
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -16,7 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from aboveboard.core.certificate import Certificate
 from aboveboard.core.errors import InputError
 from aboveboard.uncertainty.reconcile._certificate import fitted_certificate, held_out_certificate
-from aboveboard.uncertainty.reconcile._input import read_classes, read_outcomes, read_probabilities, read_weights
+from aboveboard.uncertainty.reconcile._input import (
+    is_real,
+    read_classes,
+    read_outcomes,
+    read_probabilities,
+    read_weights,
+)
 from aboveboard.uncertainty.reconcile._losses import read_losses
 from aboveboard.uncertainty.reconcile._measures import Measures, measured
 from aboveboard.uncertainty.reconcile._patches import Board, Patch, replayed
@@ -309,13 +314,13 @@ class ReDCal(BaseEstimator):  # type: ignore[misc]
             raise InputError(f"the mode is {self.mode!r}", expected=", ".join(_MODES))
         for name, low, high in (("alpha", 0, np.inf), ("eta", 0, 1), ("beta", 0, np.inf)):
             value = getattr(self, name)
-            if not (isinstance(value, Real) and low < value < high):
+            if not (is_real(value) and low < value < high):
                 raise InputError(f"{name} is {value!r}", expected=f"a number above {low} and below {high}")
         for name in ("max_patches", "min_event", "patience"):
             value = getattr(self, name)
             if not hasattr(value, "__index__") or isinstance(value, bool) or value < 1:
                 raise InputError(f"{name} is {value!r}", expected="a whole number, 1 or more")
-        if not (isinstance(self.floor, Real) and 0 <= self.floor < 1 / d):
+        if not (is_real(self.floor) and 0 <= self.floor < 1 / d):
             raise InputError(f"the floor is {self.floor!r}", expected=f"a number from 0 to below 1/{d}")
 
     def _watched(self, probabilities: list[Floats], outcomes: Floats) -> tuple[Any, tuple[Board, Floats] | None]:
