@@ -14,6 +14,7 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import pytest
 from jsonschema import Draft202012Validator
 from packaging.requirements import Requirement
@@ -72,7 +73,7 @@ def test_every_experiment_has_a_catalogue_entry_and_every_entry_an_experiment():
 
 
 def test_names_and_slugs_are_unique():
-    names = [alias.casefold() for method in METHODS for alias in {method.name, method.slug}]
+    names = [alias for method in METHODS for alias in {method.name.casefold(), method.slug.casefold()}]
     assert len(names) == len(set(names))
 
 
@@ -223,7 +224,7 @@ def test_no_recorded_figure_is_repeated_by_hand(method):
 
 @pytest.fixture(scope="module")
 def adult_scope():
-    """Return what a remedy snippet finds in scope: a model of the Adult data, its rows and their sex; votes."""
+    """Return what a remedy snippet finds in scope: a model of the Adult data, its rows, their sex; votes; requests."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     from aboveboard.data import load_adult
@@ -238,7 +239,10 @@ def adult_scope():
         }
     model = HistGradientBoostingClassifier(max_iter=30, random_state=0).fit(parts["X_train"], parts["y_train"])
     votes = parts["X_test"].head(30).set_axis([f"item {i}" for i in range(parts["X_test"].shape[1])], axis=1)
-    return parts | {"model": model, "votes": votes}
+    requests = np.random.default_rng(0).lognormal(size=(60, 8))
+    phrases = ["Probably" if row % 3 else "Unlikely" for row in range(len(parts["y_test"]))]
+    said = {"phrases": phrases, "outcomes": parts["y_test"]}
+    return parts | {"model": model, "votes": votes, "requests": requests} | said
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m.remedy], ids=lambda m: m.name)

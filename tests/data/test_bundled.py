@@ -11,6 +11,8 @@ from aboveboard.data import (
     load_communities_crime,
     load_credit_default,
     load_german_credit,
+    load_karate,
+    load_les_miserables,
 )
 
 
@@ -212,3 +214,29 @@ class TestAcsEmployment:
     def test_another_year_is_refused(self):
         with pytest.raises(InputError, match="2015 or 2018"):
             load_acs_employment(year=2016)
+
+
+class TestNetworks:
+    def test_the_karate_club_has_its_published_ties_and_split(self):
+        ties = load_karate().X
+        assert len(ties) == 78
+        assert sorted({*ties["source"], *ties["target"]}) == list(range(34))
+        degrees = ties["source"].value_counts().add(ties["target"].value_counts(), fill_value=0)
+        assert [degrees[0], degrees[33]] == [16, 17]
+        assert ties["weight"].sum() == 231
+        sides = dict(zip(ties["target"], ties["target_faction"])) | dict(zip(ties["source"], ties["source_faction"]))
+        assert [sides[0], sides[33]] == ["Mr. Hi", "Officer"]
+        assert sum(side == "Officer" for side in sides.values()) == 17
+
+    def test_the_novel_has_its_published_characters_and_pairs(self):
+        pairs = load_les_miserables().X
+        assert len(pairs) == 254
+        assert len({*pairs["source"], *pairs["target"]}) == 77
+        assert pairs["weight"].sum() == 820
+        assert (pairs["source"] == "Valjean").sum() + (pairs["target"] == "Valjean").sum() == 36
+
+    def test_every_tie_is_there_once_and_nobody_is_tied_to_themselves(self):
+        for ties in (load_karate().X, load_les_miserables().X):
+            ends = ties[["source", "target"]].astype(str)
+            assert (ends["source"] != ends["target"]).all()
+            assert len({frozenset(pair) for pair in ends.itertuples(index=False)}) == len(ties)

@@ -28,8 +28,8 @@ def test_listing_the_data_sets_loads_neither_numpy_nor_pandas_nor_pyarrow():
 
 def test_the_data_sets_of_the_documentation_are_all_there():
     assert set(NAMES) == {
-        "adult", "german_credit", "credit_default", "communities_crime", "acs_employment", "compas", "law_school",
-        "remesh", "csrankings", "nba_coach", "fashion_mnist",
+        "adult", "german_credit", "credit_default", "communities_crime", "acs_employment", "karate",
+        "les_miserables", "compas", "law_school", "remesh", "csrankings", "nba_coach", "fashion_mnist",
     }  # fmt: skip
 
 

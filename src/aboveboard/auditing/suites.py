@@ -48,9 +48,14 @@ AREAS: Final[dict[str, str]] = {
     "data": "Data quality",
     "drift": "Drift",
     "model": "Sanity of the model",
+    "strategic": "Gaming",
     "unlearning": "Forgetting",
     "ranking": "Rankings",
     "feeds": "Feeds of comments",
+    "networks": "Networks of opinions",
+    "allocation": "Scarce stocks",
+    "forecasts": "Forecasts that people react to",
+    "certainty": "Words of certainty",
 }
 """Areas of the report, with the title of each section, in order."""
 
@@ -280,6 +285,16 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         looks_at_features=False,
     ),
     CheckSpec(
+        name="decay",
+        area="drift",
+        title="Who suffers, and why",
+        question="For whom has the model become worse since the reference, and which columns explain it?",
+        cost="heavy",
+        row_cap=(2_000, 10_000, None),
+        tasks=frozenset({"binary"}),
+        needs=frozenset({"reference", "reference predictions", "reference labels"}),
+    ),
+    CheckSpec(
         name="model_determinism",
         area="model",
         title="Determinism",
@@ -305,6 +320,16 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         cost="light",
         row_cap=(5_000, 50_000, None),
         looks_at_features=False,
+    ),
+    CheckSpec(
+        name="gaming",
+        area="strategic",
+        title="Gaming",
+        question="How far does a linear model fall when all applicants polish their features together?",
+        cost="medium",
+        row_cap=(2_000, 20_000, None),
+        tasks=frozenset({"binary"}),
+        needs=frozenset({"model", "score"}),
     ),
     CheckSpec(
         name="forgetting",
@@ -487,6 +512,82 @@ SUITES: Final[tuple[Suite, ...]] = (
         ),
     ),
     Suite(
+        name="forecasts",
+        title="Published forecasts and their outcomes",
+        takes=(
+            "a log with a row per forecast: the forecast as it was published, the outcome after, and what was known of "
+            "the person; a column that is called like a role has it"
+        ),
+        example="simulated forecasts of who drops out of school, where those at risk get help",
+        unit=("forecast", "forecasts"),
+        columns=(
+            Role(name="forecast", help="The probability, or share, that was published: between 0 and 1."),
+            Role(name="outcome", help="What happened: true or false, or a number between 0 and 1."),
+            Role(
+                name="context",
+                help="Known of the person: forecasts must match outcomes in each part. Default: all columns left.",
+                many=True,
+            ),
+            Role(name="version", help="Which model made the forecast."),
+            Role(name="time", help="When it was published, as a number or a date."),
+            Role(name="arm", help="The way of forecasting that the person was assigned to at random."),
+        ),
+        settings=(
+            Setting(name="explored", help="The arm in which forecasts were drawn at random, whatever was known."),
+        ),
+        checks=(
+            CheckSpec(
+                name="performativity",
+                area="forecasts",
+                title="Forecasts after publication",
+                question="Do forecasts match what happens once they are published, and are they worth publishing?",
+                cost="light",
+            ),
+        ),
+    ),
+    Suite(
+        name="network",
+        title="Networks of opinions",
+        takes="an edge list: one row per edge, with the opinions of its ends beside it where they are known",
+        example="Zachary's karate club, which split in two",
+        unit=("account", "accounts"),
+        columns=(
+            Role(name="source", help="One end of the edge; by default, who listens."),
+            Role(
+                name="target",
+                help="The other end; by default, who is listened to. Without one the row tells of an account.",
+            ),
+            Role(name="weight", help="How much, against a weight of 1 for one's own opinion; 1 without."),
+            Role(name="opinion", help="The source's own opinion: a number, or one of two words."),
+            Role(name="target_opinion", help="The target's own opinion, on the same scale."),
+        ),
+        settings=(
+            Setting(
+                name="direction",
+                help="The source listens to the target (default), influences it, or both listen to each other.",
+                choices=("listens", "influences", "mutual"),
+            ),
+            Setting(
+                name="accounts",
+                help="Whether the most influential accounts are named in the report; by default none is.",
+                choices=("hidden", "named"),
+            ),
+            Setting(
+                name="radius", help="By how much feeds may be re-weighted in the repair (default 0.2).", number=True
+            ),
+            Setting(name="decided_by", help="Who decides on the weights and answers for it, as the report shall say."),
+        ),
+        checks=(
+            CheckSpec(
+                name="opinions",
+                area="networks",
+                title="Opinions in the network",
+                question="Does the network divide people, keep them from hearing others, or let a few speak for all?",
+                cost="heavy",
+            ),
+        ),
+    ),
+    Suite(
         name="clustering",
         title="Clusters of people",
         takes="a table with a row per person, a column that names each one's cluster, and sensitive columns",
@@ -501,6 +602,74 @@ SUITES: Final[tuple[Suite, ...]] = (
                 area="fairness",
                 title="Balance of clusters",
                 question="Is any group rare in some cluster, or crowded into it?",
+                cost="light",
+            ),
+        ),
+    ),
+    Suite(
+        name="allocation",
+        title="Allocations of a scarce stock",
+        takes="a log with a row per request, in order of arrival: what was asked for, and what was granted",
+        example="a simulated log of US communities that share a daily stock, first come first served",
+        unit=("request", "requests"),
+        columns=(
+            Role(name="demand", help="What was asked for; 0 is no request."),
+            Role(name="granted", help="What was granted, in the same unit."),
+            Role(name="round", help="What has a stock of its own, such as a day; by default all rows are one round."),
+            Role(name="site", help="Where: each site has a stock of its own, and is reported like a group."),
+            Role(name="order", help="When the request came: a number or a time; by default rows are in order."),
+            Role(name="slot", help="The place in the queue, such as an hour; by default queues are cut into parts."),
+            Role(name="stock", help="The stock of the row's round; or --setting stock=NUMBER."),
+            Role(name="group", help="A group whose requests are compared with the others', such as sex.", many=True),
+            Role(
+                name="share",
+                help="For each group column, in order: the population share of the row's group.",
+                many=True,
+            ),
+        ),
+        settings=(
+            Setting(name="stock", help="The stock of each round; without it, what was granted.", number=True),
+            Setting(name="slots", help="Into how many parts a queue is cut (default 10).", number=True),
+        ),
+        checks=(
+            CheckSpec(
+                name="allocation_audit",
+                area="allocation",
+                title="Who gets what",
+                question="Does the place in the queue, or a group, decide how much somebody gets?",
+                cost="medium",
+            ),
+        ),
+    ),
+    Suite(
+        name="phrases",
+        title="Phrases of certainty",
+        takes="a table with a phrase of certainty per statement, such as 'likely', and whether it came true",
+        example="GPT-4o's phrases on TruthfulQA, from published counts",
+        unit=("statement", "statements"),
+        columns=(
+            Role(name="phrase", help="The phrase of certainty of each statement."),
+            Role(name="text", help="Instead: a text in which the phrase is looked for."),
+            Role(name="outcome", help="Whether it came true: true or false, 1 or 0, yes or no; or a probability."),
+            Role(name="count", help="How many statements the row stands for."),
+            Role(name="alpha", help="What the phrase means: the a of Beta(a, b), the same in all its rows."),
+            Role(name="beta", help="With alpha: the b."),
+            Role(name="mean", help="Instead of alpha and beta: one probability for the phrase."),
+            Role(name="group", help="Who speaks, or about what: looked at one by one too.", many=True),
+        ),
+        settings=(
+            Setting(
+                name="unknown",
+                help="Rows without a phrase of the vocabulary are refused (default), or left out.",
+                choices=("refuse", "leave out"),
+            ),
+        ),
+        checks=(
+            CheckSpec(
+                name="phrase_calibration",
+                area="certainty",
+                title="Honest phrases",
+                question="Does 'likely' come true as often as readers take it to, and what should be said instead?",
                 cost="light",
             ),
         ),

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
         load_communities_crime,
         load_credit_default,
         load_german_credit,
+        load_karate,
+        load_les_miserables,
     )
     from aboveboard.data.dataset import Dataset
     from aboveboard.data.fetched import (
@@ -47,7 +49,9 @@ __all__ = [
     "load_csrankings",
     "load_fashion_mnist",
     "load_german_credit",
+    "load_karate",
     "load_law_school",
+    "load_les_miserables",
     "load_nba_coach",
     "load_remesh",
     "load_smollm2",

@@ -12,7 +12,15 @@ from aboveboard.data.dataset import Dataset, dataset
 from aboveboard.data.manifest import PACKAGE, DatasetInfo, FileInfo, info
 from aboveboard.data.store import obtain
 
-__all__ = ["load_acs_employment", "load_adult", "load_communities_crime", "load_credit_default", "load_german_credit"]
+__all__ = [
+    "load_acs_employment",
+    "load_adult",
+    "load_communities_crime",
+    "load_credit_default",
+    "load_german_credit",
+    "load_karate",
+    "load_les_miserables",
+]
 
 ADULT_TRAIN_ROWS = 32_561
 ACS_ROWS = {2015: 68_785, 2018: 70_131}
@@ -213,6 +221,65 @@ def load_acs_employment(*, year: Literal[2015, 2018] = 2018) -> Dataset:
     file = next(file for file in record.files if str(year) in file.name)
     frame = _read(record, file)
     return dataset(record, frame, files=(file,), title=f"{record.title}, {year}", published_rows=ACS_ROWS[year])
+
+
+def load_karate() -> Dataset:
+    """Load Zachary's karate club: who met whom outside the club, before it split.
+
+    Returns
+    -------
+    Dataset
+        ``X`` has 78 rows, one per tie: ``source`` and ``target``, the members 0 to 33; ``weight``, in how many of eight
+        places they met; ``source_faction`` and ``target_faction``, ``"Mr. Hi"`` or ``"Officer"``. No target.
+
+    Raises
+    ------
+    aboveboard.core.InputError
+        When the bundled file is damaged.
+
+    References
+    ----------
+    W. W. Zachary, "An Information Flow Model for Conflict and Fission in Small Groups", Journal of Anthropological
+    Research 33(4), 1977.
+
+    Examples
+    --------
+    >>> from aboveboard.data import load_karate
+    >>> ties = load_karate().X
+    >>> float((ties["source_faction"] == ties["target_faction"]).mean().round(3))
+    0.859
+    """
+    record = info("karate")
+    return dataset(record, _read(record, record.files[0]))
+
+
+def load_les_miserables() -> Dataset:
+    """Load the characters of Les Miserables: who appears with whom, in how many chapters.
+
+    Returns
+    -------
+    Dataset
+        ``X`` has 254 rows, one per pair: ``source`` and ``target``, names of 77 characters; ``weight``, the number of
+        chapters. No target.
+
+    Raises
+    ------
+    aboveboard.core.InputError
+        When the bundled file is damaged.
+
+    References
+    ----------
+    D. E. Knuth, "The Stanford GraphBase: A Platform for Combinatorial Computing", ACM Press, 1993.
+
+    Examples
+    --------
+    >>> from aboveboard.data import load_les_miserables
+    >>> pairs = load_les_miserables().X
+    >>> pairs.sort_values("weight").iloc[-1][["source", "target"]].tolist(), int(pairs["weight"].max())
+    (['Cosette', 'Valjean'], 31)
+    """
+    record = info("les_miserables")
+    return dataset(record, _read(record, record.files[0]))
 
 
 def _read(record: DatasetInfo, file: FileInfo) -> pd.DataFrame:

@@ -29,12 +29,12 @@ class Dataset:
     X : pandas.DataFrame of shape (n_rows, n_columns)
         Numbers as numbers, words as categories, missing values as missing. Sensitive columns are included.
     y : pandas.Series of shape (n_rows,), or None
-        Categories with meaningful labels, or numbers for a regression; None for rankings and votes.
+        Categories with meaningful labels, or numbers for a regression; None for rankings, votes and networks.
     sensitive : pandas.DataFrame of shape (n_rows, n_sensitive)
         Columns that describe protected groups; no column where there is none.
     target : str
         Name of `y`; empty without one.
-    task : {"binary", "multiclass", "regression", "ranking", "votes"}
+    task : {"binary", "multiclass", "regression", "ranking", "votes", "network"}
     positive : str
         The label that counts as 1; empty unless the task is binary.
     provenance, reference : str, Reference

@@ -17,7 +17,7 @@ from aboveboard.core.reference import Reference
 __all__ = ["DatasetInfo", "FileInfo", "info", "list_datasets"]
 
 PACKAGE = Path(__file__).parent
-Task = Literal["binary", "multiclass", "regression", "ranking", "votes"]
+Task = Literal["binary", "multiclass", "regression", "ranking", "votes", "network"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +53,9 @@ class DatasetInfo:
     ----------
     name, title, summary : str
         `summary` is one line.
-    task : {"binary", "multiclass", "regression", "ranking", "votes"}
+    task : {"binary", "multiclass", "regression", "ranking", "votes", "network"}
     target : str
-        Name of the target; empty for rankings and votes.
+        Name of the target; empty for rankings, votes and networks.
     positive : str
         Label that counts as 1; empty unless the task is binary.
     sensitive : tuple of str
@@ -142,7 +142,7 @@ def list_datasets() -> tuple[DatasetInfo, ...]:
     --------
     >>> from aboveboard.data import list_datasets
     >>> [record.name for record in list_datasets() if record.bundled]
-    ['adult', 'german_credit', 'credit_default', 'communities_crime', 'acs_employment']
+    ['adult', 'german_credit', 'credit_default', 'communities_crime', 'acs_employment', 'karate', 'les_miserables']
     """
     return tuple(_records().values())
 
@@ -192,7 +192,7 @@ def _record(name: str, entry: dict[str, Any], bundled: list[FileInfo]) -> Datase
     fields = dict(entry)
     if fields["bundled"]:
         files = tuple(file for file in bundled if file.name.startswith(name))
-        fields |= {"rows": files[-1].rows, "columns": files[-1].columns - 1}
+        fields |= {"rows": files[-1].rows, "columns": files[-1].columns - bool(fields["target"])}
     else:
         files = tuple(FileInfo(**file) for file in fields["files"])
     licence_file = fields.pop("licence_file")

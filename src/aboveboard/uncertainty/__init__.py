@@ -4,6 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aboveboard.uncertainty.certainty_phrases import (
+        CalibrationResult,
+        CertaintyCalibrator,
+        PhraseVocabulary,
+        choose_phrases,
+        extract_phrase,
+        parse_answer,
+        phrase_audit,
+        phrase_calibration,
+        truthfulqa_phrases,
+        verbal_confidence_prompt,
+    )
     from aboveboard.uncertainty.reconcile import (
         ActionNet,
         Patch,
@@ -29,7 +41,10 @@ if TYPE_CHECKING:
 __all__ = [
     "NAMES",
     "ActionNet",
+    "CalibrationResult",
+    "CertaintyCalibrator",
     "Patch",
+    "PhraseVocabulary",
     "ProperScore",
     "ReDCal",
     "Reconcile",
@@ -37,13 +52,20 @@ __all__ = [
     "abstention_audit",
     "best_response",
     "central_prediction",
+    "choose_phrases",
     "decision_calibration_error",
     "delta_net",
     "disagreement",
+    "extract_phrase",
     "named_measure",
+    "parse_answer",
+    "phrase_audit",
+    "phrase_calibration",
     "pointwise_risk",
     "rank_measures",
+    "truthfulqa_phrases",
     "uncertainty_measures",
+    "verbal_confidence_prompt",
 ]
 
 _MODULES = {
@@ -56,14 +78,24 @@ _MODULES = {
     "delta_net": "reconcile",
     "disagreement": "reconcile",
     "NAMES": "risk_decomposition",
+    "CalibrationResult": "certainty_phrases",
+    "CertaintyCalibrator": "certainty_phrases",
+    "PhraseVocabulary": "certainty_phrases",
     "ProperScore": "risk_decomposition",
     "RiskDecomposition": "risk_decomposition",
     "abstention_audit": "risk_decomposition",
     "central_prediction": "risk_decomposition",
+    "choose_phrases": "certainty_phrases",
+    "extract_phrase": "certainty_phrases",
     "named_measure": "risk_decomposition",
+    "parse_answer": "certainty_phrases",
+    "phrase_audit": "certainty_phrases",
+    "phrase_calibration": "certainty_phrases",
     "pointwise_risk": "risk_decomposition",
     "rank_measures": "risk_decomposition",
+    "truthfulqa_phrases": "certainty_phrases",
     "uncertainty_measures": "risk_decomposition",
+    "verbal_confidence_prompt": "certainty_phrases",
 }
 """The method that each name belongs to; its module is loaded when the name is asked for."""
 

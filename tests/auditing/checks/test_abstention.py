@@ -53,7 +53,9 @@ def test_a_model_that_does_not_is_a_warning_with_a_remedy():
 
 def test_a_model_that_says_the_same_of_all_rows_abstains_by_lot():
     frame = scored(knows=False).assign(p=0.7)
-    finding = check(subject(frame))["accuracy"]
+    finding = check(subject(frame), seed=1)[
+        "accuracy"
+    ]  # another seed than that of the rows, or the lot would know them
     assert finding.value == pytest.approx(0.2, abs=0.03)
     assert finding.severity == "warn"
 
