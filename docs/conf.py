@@ -34,7 +34,8 @@ autodoc_mock_imports = ["torch"]  # the documentation is built without it, and s
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {
-    "exclude-members": "set_fit_request, set_partial_fit_request, set_predict_request, set_score_request"
+    "exclude-members": "set_fit_request, set_partial_fit_request, set_predict_request, set_predict_proba_request, "
+    "set_score_request"
 }
 napoleon_google_docstring = False
 napoleon_use_rtype = False

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import NotFittedError, SkipTestWarning
+from sklearn.utils.estimator_checks import check_estimator
 
 from aboveboard.core import InputError
 from aboveboard.uncertainty import CertaintyCalibrator, PhraseVocabulary, phrase_calibration, truthfulqa_phrases
@@ -186,3 +187,17 @@ def test_it_clones_and_says_when_it_is_not_fitted():
 def test_parameters_out_of_range_are_refused(options, says):
     with pytest.raises(InputError, match=says):
         CertaintyCalibrator(**({"vocabulary": WORDS, "eps": 0} | options)).fit(PHRASES, CORRECT)
+
+
+def test_the_wish_for_the_same_usage_survives_a_clone():
+    given = CertaintyCalibrator(WORDS, target_vocabulary=WORDS, eps=0, tau=np.inf)
+    plans = [found.fit(PHRASES, CORRECT).plan_ for found in (given, clone(given))]
+    assert plans[0] == pytest.approx(plans[1])
+    assert plans[0].sum(axis=0) == pytest.approx(plans[0].sum(axis=1))
+
+
+def test_scikit_learn_knows_that_it_takes_texts_and_leaves_its_numeric_checks_out():
+    tags = CertaintyCalibrator(WORDS).__sklearn_tags__()
+    assert (tags.input_tags.string, tags.input_tags.two_d_array, tags.target_tags.required) == (True, False, True)
+    with pytest.warns(SkipTestWarning, match="Can't test estimator"):
+        check_estimator(CertaintyCalibrator(WORDS))

@@ -41,7 +41,7 @@ class CertaintyCalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc
     target_vocabulary : PhraseVocabulary, optional
         The phrases to use from now on; default: the same.
     target_usage : "same", or mapping of str to float
-        How often each target phrase is wished: as now (where the vocabularies are the same; else all alike), or shares
+        How often each target phrase is wished: as now (where the phrases are the same; else all alike), or shares
         by phrase, those left out 0.
     eps : float
         Weight of the entropy (of ``KL(T || ab')``): above 0 plans are smooth, found by Sinkhorn iterations; 0 is a
@@ -261,7 +261,8 @@ class CertaintyCalibrator(TransformerMixin, BaseEstimator):  # type: ignore[misc
         if isinstance(self.target_usage, str):
             if self.target_usage != "same":
                 raise InputError(f"target_usage is {self.target_usage!r}", expected="'same', or shares by phrase")
-            same = target is self.vocabulary
+            assert self.vocabulary is not None
+            same = target.phrases == self.vocabulary.phrases
             return self.usage_ if same else np.full(len(target), 1 / len(target))
         shares = np.zeros(len(target))
         for phrase, share in self.target_usage.items():

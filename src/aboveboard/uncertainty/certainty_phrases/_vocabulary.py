@@ -175,9 +175,11 @@ class PhraseVocabulary:
         -----
         What a model says a phrase means is not what readers understand by it. Small models do not keep to the format.
         """
+        if not n_answers >= 1:
+            raise InputError(f"n_answers is {n_answers}", expected="1 or more")
         means, variances = [], []
         for phrase in phrases:
-            pairs = np.array([_asked(generate, phrase) for _ in range(max(n_answers, 1))])
+            pairs = np.array([_asked(generate, phrase) for _ in range(n_answers)])
             a, b = pairs.T
             mean, variance = a / (a + b), a * b / ((a + b) ** 2 * (a + b + 1))
             means.append(mean.mean())
