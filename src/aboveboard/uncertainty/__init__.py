@@ -16,6 +16,16 @@ if TYPE_CHECKING:
         truthfulqa_phrases,
         verbal_confidence_prompt,
     )
+    from aboveboard.uncertainty.reconcile import (
+        ActionNet,
+        Patch,
+        Reconcile,
+        ReDCal,
+        best_response,
+        decision_calibration_error,
+        delta_net,
+        disagreement,
+    )
     from aboveboard.uncertainty.risk_decomposition import (
         NAMES,
         ProperScore,
@@ -30,14 +40,22 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NAMES",
+    "ActionNet",
     "CalibrationResult",
     "CertaintyCalibrator",
+    "Patch",
     "PhraseVocabulary",
     "ProperScore",
+    "ReDCal",
+    "Reconcile",
     "RiskDecomposition",
     "abstention_audit",
+    "best_response",
     "central_prediction",
     "choose_phrases",
+    "decision_calibration_error",
+    "delta_net",
+    "disagreement",
     "extract_phrase",
     "named_measure",
     "parse_answer",
@@ -51,6 +69,14 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ActionNet": "reconcile",
+    "Patch": "reconcile",
+    "ReDCal": "reconcile",
+    "Reconcile": "reconcile",
+    "best_response": "reconcile",
+    "decision_calibration_error": "reconcile",
+    "delta_net": "reconcile",
+    "disagreement": "reconcile",
     "NAMES": "risk_decomposition",
     "CalibrationResult": "certainty_phrases",
     "CertaintyCalibrator": "certainty_phrases",
