@@ -40,7 +40,7 @@ def test_intervals_are_students(attribution):
     half = stats.t.isf(0.05, attribution.dof) * attribution.stderr
     assert high - low == pytest.approx(2 * half)
     assert (low + high) / 2 == pytest.approx(attribution.values)
-    assert attribution.dof == 98
+    assert attribution.dof == 100 - 25 - 2  # the pairs with one player and all others are listed, not drawn
     with pytest.raises(InputError, match="between 0 and 1"):
         attribution.interval(1.0)
 
@@ -95,7 +95,7 @@ def test_mean_sizes_have_intervals_and_features_without_effect_have_only_noise(a
     assert set(importance.index[:3]) == {"x0", "x1", "x2"}
     assert (importance["low"] <= importance["mean_abs"]).all()
     idle = importance.iloc[3:]
-    assert (idle["mean_abs"] < 4 * idle["noise"]).all()
+    assert (idle["mean_abs"] < 5 * idle["noise"]).all()
     assert (importance["low"].iloc[:3] > 5 * importance["noise"].iloc[:3]).all()
 
 

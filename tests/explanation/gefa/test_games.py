@@ -1,10 +1,11 @@
 """Shapley values of games: against closed forms, brute force over orders, quadrature, and simulation."""
 
 from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -193,15 +194,41 @@ def test_many_games_at_once_are_what_each_is_alone(rng):
 # --- coalitions -------------------------------------------------------------------------------------------------------
 
 
-@settings(deadline=None, max_examples=40)
-@given(st.integers(2, 12), st.integers(4, 100), st.booleans())
-def test_every_size_occurs_equally_often_in_each_fold(n, half, paired):
-    draw = draw_by_size(n, 2 * half, np.random.default_rng(0), paired=paired)
+@settings(deadline=None, max_examples=60)
+@given(st.integers(2, 12), st.integers(4, 200), st.booleans(), st.integers(0, 99))
+def test_sizes_are_listed_whole_or_drawn_equally_often_in_each_fold(n, half, paired, seed):
+    assume(2**n - 2 > 2 * half)  # else all are asked about
+    draw = draw_by_size(n, 2 * half, np.random.default_rng(seed), paired=paired)
     assert draw.present.shape == (2 * half, n)
+    size = draw.first.sum(axis=1)
+    size = np.minimum(size, n - size) if paired else size
+    listed = draw.first[draw.fold < 0]
+    assert len(np.unique(listed, axis=0)) == len(listed)
+    for s in np.unique(size[draw.fold < 0]):
+        assert not (size[draw.fold >= 0] == s).any()
+        assert (size == s).sum() == comb(n, int(s)) // (2 if paired and 2 * s == n else 1)
     for fold in (0, 1):
-        counts = np.bincount(draw.first[draw.fold == fold].sum(axis=1), minlength=n + 1)
-        assert counts[0] == counts[n] == 0
-        assert np.ptp(counts[1:n]) <= 1
+        drawn = size[draw.fold == fold]
+        chance = np.array([1 if paired and 2 * s == n else 2 for s in range(1, n // 2 + 1 if paired else n)])
+        chance = np.where(np.isin(np.arange(1, len(chance) + 1), size[draw.fold < 0]), 0, chance)
+        counts = np.bincount(drawn, minlength=len(chance) + 1)[1:]
+        assert np.abs(counts - len(drawn) * chance / chance.sum()).max() < 1 + 1e-9
+
+
+@pytest.mark.parametrize(("n", "queries", "paired"), [(6, 50, True), (6, 50, False), (9, 300, True), (30, 60, True)])
+def test_weights_of_listed_and_drawn_coalitions_are_right_for_functions_of_the_size(n, queries, paired, rng):
+    """Each coalition's weights by size sum to 1/size and 1/(n - size), on average over the draws."""
+    totals = np.zeros(n - 1)
+    for _ in range(400):
+        draw = draw_by_size(n, queries, rng, paired=paired)
+        size = draw.first.sum(axis=1)
+        scale = np.where(draw.fold < 0, 1.0, 0.5) * draw.on * size / (n - 1)
+        for s, weight in zip(size, scale, strict=True):
+            totals[s - 1] += weight / (2 if paired else 1)
+            if paired:
+                totals[n - s - 1] += weight / 2
+    assert totals / 400 == pytest.approx(np.full(n - 1, 1 / (n - 1)), rel=0.15)
+    assert totals.sum() / 400 == pytest.approx(1.0)
 
 
 def test_complements_come_in_pairs(rng):

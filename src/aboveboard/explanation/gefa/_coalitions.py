@@ -1,11 +1,14 @@
 """Which coalitions of features are asked about, and with what weight each answer counts.
 
 A coalition is a row of booleans: which features are present. An answer ``v(z)`` counts ``on`` for each feature that is
-present, and ``-off`` for each that is absent.
+present, and ``-off`` for each that is absent; what the answers of one fold and those of all listed coalitions count,
+summed up, estimates the Shapley value but for what nothing and everything contribute.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Final
 
 import numpy as np
@@ -20,6 +23,7 @@ Noise = Callable[[np.random.Generator, int], Floats]
 
 _CELLS: Final = 1 << 22
 """Scores that are held at once: 32 MB."""
+_FEWEST_DRAWN: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,15 @@ class Draw:
         In pairs, row i and row N/2 + i are complements.
     on, off : ndarray, shape (N,), or (N/2,) in pairs
         The weights; those of a complement are the negatives, exchanged.
+    fold : ndarray of int, shape of `on`
+        0 or 1 for those that were drawn, -1 for those of a size of which all are listed.
     paired : bool
     """
 
     present: Bools
     on: Floats
     off: Floats
+    fold: NDArray[np.intp]
     paired: bool
 
     @property
@@ -45,24 +52,31 @@ class Draw:
         """The coalitions that `on` and `off` belong to."""
         return self.present[: len(self.on)]
 
-    @property
-    def fold(self) -> NDArray[np.intp]:
-        """Which of the two folds each of `first` belongs to."""
-        return np.arange(len(self.on)) % 2
-
 
 def draw_by_size(n: int, n_queries: int, rng: np.random.Generator, *, paired: bool, noise: Noise | None = None) -> Draw:
-    """Draw coalitions whose size is uniform on 1 to n - 1, and which are uniform given their size.
+    """Draw coalitions by their sizes; given its size, each is equally likely.
 
-    Sizes are stratified in each fold by itself: each occurs equally often, the remainder is drawn without replacement.
-    The weights are the conditional expectation, given the coalition, of those of `draw_by_path`.
+    The smallest and the largest coalitions count most and are fewest: where the queries, shared out as KernelSHAP does,
+    are enough for all coalitions of a size, they are listed. The other sizes are equally likely, and are drawn
+    systematically, each fold by itself.
     """
     m = n_queries // 2 if paired else n_queries
-    size = np.empty(m, dtype=np.int64)
-    for fold in (0, 1):
-        size[fold::2] = _stratified_sizes(n, len(size[fold::2]), rng)
-    present = _smallest(n, size, rng, noise or _white(n))
-    return _finished(present, (n - 1.0) / size, (n - 1.0) / (n - size), paired)
+    sizes = np.arange(1, n // 2 + 1 if paired else n)  # in pairs, that of the smaller one
+    chance = np.where(2 * sizes == n, 1.0, 2.0) / (n - 1.0) if paired else np.full(n - 1, 1.0 / (n - 1.0))
+    listed = np.zeros(len(sizes), dtype=bool) if noise else _listed_sizes(n, m, sizes, chance, paired)
+    parts = [_coalitions_of_size(n, int(size), paired) for size in sizes[listed]]
+    weight = [np.full(len(part), c / len(part)) for part, c in zip(parts, chance[listed], strict=True)]
+    fold = [np.full(sum(map(len, parts)), -1, dtype=np.intp)]
+    left = m - len(fold[0])
+    share = chance[~listed] / chance[~listed].sum()
+    for which, rows in enumerate((left - left // 2, left // 2)):
+        picked = np.minimum(np.searchsorted(np.cumsum(share), (rng.random() + np.arange(rows)) / rows), len(share) - 1)
+        parts.append(_smallest(n, sizes[~listed][picked], rng, noise or _white(n)))
+        weight.append(chance[~listed][picked] / (share[picked] * rows))
+        fold.append(np.full(rows, which, dtype=np.intp))
+    first = np.concatenate(parts)
+    size, factor = first.sum(axis=1), np.concatenate(weight) * (n - 1.0)
+    return Draw(_asked(first, paired), factor / size, factor / (n - size), np.concatenate(fold), paired)
 
 
 def draw_by_path(
@@ -95,8 +109,9 @@ def draw_by_path(
         kept.append(present[inner][:missing])
         values.append(t[inner][:missing])
     t = np.concatenate(values)
-    kept_share = (n - 1.0) / (n + 1.0) if nodes is None else 1.0
-    return _finished(np.concatenate(kept), kept_share / t, kept_share / (1.0 - t), paired)
+    fold = np.arange(m) % 2
+    factor = ((n - 1.0) / (n + 1.0) if nodes is None else 1.0) / np.bincount(fold)[fold]
+    return Draw(_asked(np.concatenate(kept), paired), factor / t, factor / (1.0 - t), fold, paired)
 
 
 def every_coalition(n: int) -> Bools:
@@ -104,18 +119,36 @@ def every_coalition(n: int) -> Bools:
     return (np.arange(1 << n)[:, None] >> np.arange(n)) & 1 == 1
 
 
-def _finished(first: Bools, on: Floats, off: Floats, paired: bool) -> Draw:
-    return Draw(np.concatenate([first, ~first]) if paired else first, on, off, paired)
+def _asked(first: Bools, paired: bool) -> Bools:
+    return np.concatenate([first, ~first]) if paired else first
 
 
 def _white(n: int) -> Noise:
     return lambda rng, m: rng.random((m, n))
 
 
-def _stratified_sizes(n: int, m: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    whole, rest = divmod(m, n - 1)
-    sizes = np.arange(1, n)
-    return rng.permutation(np.concatenate([np.tile(sizes, whole), rng.permutation(sizes)[:rest]]))
+def _listed_sizes(n: int, m: int, sizes: NDArray[np.int64], chance: Floats, paired: bool) -> Bools:
+    """Return the sizes of which all coalitions are asked about, leaving enough queries to draw others."""
+    share = chance / (sizes * (n - sizes))
+    listed = np.zeros(len(sizes), dtype=bool)
+    left = m
+    for k in np.lexsort((sizes, np.minimum(sizes, n - sizes))):
+        count = math.comb(n, int(sizes[k])) // (2 if paired and 2 * sizes[k] == n else 1)
+        if count > left * share[k] / share[~listed].sum() or left - count < _FEWEST_DRAWN:
+            break
+        listed[k] = True
+        left -= count
+    return listed
+
+
+def _coalitions_of_size(n: int, size: int, paired: bool) -> Bools:
+    """Return all coalitions of a size; of those that are each other's complements, one."""
+    members = np.array(list(combinations(range(n), size)))
+    if paired and 2 * size == n:
+        members = members[members[:, 0] == 0]
+    present = np.zeros((len(members), n), dtype=bool)
+    present[np.arange(len(members))[:, None], members] = True
+    return present
 
 
 def _smallest(n: int, size: NDArray[np.int64], rng: np.random.Generator, noise: Noise) -> Bools:

@@ -4,9 +4,9 @@ With a linear surrogate ``g(z) = g_0 + c . z``, whose Shapley values are ``c``,
 
     phi = c + ((v(1) - g(1)) - (v(0) - g(0))) / n + E[(v - g)(z) W(z)],      W_i = on z_i - off (1 - z_i),
 
-the expectation being over coalitions that are neither full nor empty. Each of two folds corrects the surrogate of the
-other, so that the surrogate only saves variance and never biases. ``W`` is not formed: its products are those of the
-coalitions with the weights.
+the expectation being over coalitions that are neither full nor empty. The surrogate is fitted on one fold of what was
+drawn, and on all that is listed, and the other fold corrects it, so that it only saves variance and never biases. ``W``
+is not formed: its products are those of the coalitions with the weights.
 """
 
 from dataclasses import dataclass
@@ -55,16 +55,20 @@ def estimate(draw: Draw, answers: Floats, base: Floats, full: Floats, control: C
     target = (answers[:m] - answers[m:]) / 2.0 if draw.paired else answers
     design = _design(first, control)
     size = first.sum(axis=1)
-    importance = (size * draw.on**2 + (n - size) * draw.off**2) / n  # the mean of W_i^2 over the features
+    importance = size * draw.on + (n - size) * draw.off  # KernelSHAP's weights: 1 / (s (n - s)) for sizes alike
     values, variance = np.zeros((target.shape[1], n)), np.zeros((target.shape[1], n))
     for fold in (0, 1):
-        own, other = draw.fold == fold, draw.fold != fold
-        slope, intercept = _surrogate(design[other], target[other], importance[other], centred=not draw.paired)
-        residual = target[own] - intercept - design[own] @ slope
-        mean, error = _weighted_mean(first[own], draw.on[own], draw.off[own], residual)
+        fits = draw.fold != fold
+        slope, intercept = _surrogate(design[fits], target[fits], importance[fits], centred=not draw.paired)
+        residual = target - intercept - design @ slope
         shapley = _spread(slope, n, control)
-        values += (shapley - shapley.mean(axis=1, keepdims=True) + mean) / 2.0
-        variance += error / 4.0
+        values += (shapley - shapley.mean(axis=1, keepdims=True)) / 2.0
+        for part in (-1, fold):
+            own = draw.fold == part
+            total, error = _weighted_sum(first[own], draw.on[own], draw.off[own], residual[own])
+            values += total / 2.0
+            if part == fold:
+                variance += error / 4.0
     values += ((full - base) / n)[:, None]
     values += (full - base - values.sum(axis=1))[:, None] / n  # what rounding left
     return Estimates(values, np.sqrt(variance))
@@ -82,8 +86,8 @@ def estimate_as_published(draw: Draw, answers: Floats) -> Estimates:
     control = first.sum(axis=1) / n - 0.5
     square = control @ control
     residual = odd - np.outer(control, control @ odd / square) if square > 0 else odd
-    mean, variance = _weighted_mean(first, draw.on, draw.off, residual)
-    return Estimates(mean, np.sqrt(variance))
+    total, variance = _weighted_sum(first, draw.on / 2.0, draw.off / 2.0, residual)
+    return Estimates(total, np.sqrt(variance))
 
 
 def exact_values(answers: Floats, n: int) -> Floats:
@@ -116,13 +120,12 @@ def exact_values(answers: Floats, n: int) -> Floats:
     return values
 
 
-def _weighted_mean(first: Floats, on: Floats, off: Floats, residual: Floats) -> tuple[Floats, Floats]:
-    """Return the mean of ``residual W`` over the rows and the variance of that mean, both of shape (games, n)."""
+def _weighted_sum(first: Floats, on: Floats, off: Floats, residual: Floats) -> tuple[Floats, Floats]:
+    """Return the sum of ``residual W`` over the rows and the variance of that sum, both of shape (games, n)."""
     m = len(residual)
-    mean = ((on + off)[:, None] * residual).T @ first - (off @ residual)[:, None]
+    total = ((on + off)[:, None] * residual).T @ first - (off @ residual)[:, None]
     square = ((on**2 - off**2)[:, None] * residual**2).T @ first + (off**2 @ residual**2)[:, None]
-    mean /= m
-    return mean, np.maximum(square / m - mean**2, 0.0) / (m - 1)
+    return total, np.maximum(square - total**2 / m, 0.0) * m / (m - 1) if m > 1 else np.zeros_like(total)
 
 
 # --- the surrogate ----------------------------------------------------------------------------------------------------
@@ -142,7 +145,7 @@ def _spread(slope: Floats, n: int, control: Control) -> Floats:
 
 
 def _surrogate(design: Floats, target: Floats, importance: Floats, *, centred: bool) -> tuple[Floats, Floats]:
-    """Fit the surrogate where it saves most variance: least squares weighted by the mean of W_i^2, with a penalty.
+    """Fit the surrogate by least squares with weights and a penalty.
 
     Returns
     -------

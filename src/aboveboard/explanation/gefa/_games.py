@@ -253,7 +253,7 @@ class Plan:
         else:
             ends = np.zeros((1, n), dtype=bool)
             self.asked = np.concatenate([ends, draw.present, ~ends])
-            self.method, self.dof = _METHODS[weights], float(len(draw.on) - 2)
+            self.method, self.dof = _METHODS[weights], float(np.count_nonzero(draw.fold >= 0) - 2)
         self.unbiased = weights != "published" and not smoothed
 
     def estimates(self, answers: Floats) -> Estimates:
