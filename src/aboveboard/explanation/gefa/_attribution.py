@@ -1,7 +1,7 @@
 """What an explanation says: how much each feature moved one answer, and by how much that could be off."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -279,6 +279,9 @@ class Attributions:
     def __len__(self) -> int:
         return len(self.values)
 
+    def __iter__(self) -> Iterator[Attribution]:
+        return (self[row] for row in range(len(self)))
+
     def __getitem__(self, row: int) -> Attribution:
         return Attribution(
             values=self.values[row],
@@ -376,9 +379,9 @@ def _ranks(values: Sequence[Any]) -> Floats:
     """Return where each value lies between the lowest, 0, and the highest, 1; NaN for what is no number."""
     numbers = pd.to_numeric(pd.Series(list(values), dtype=object), errors="coerce").astype("float64")
     if numbers.nunique() < 2:
-        return np.where(numbers.isna(), np.nan, 0.5)
+        return np.where(numbers.isna(), np.nan, 0.5).astype(np.float64)
     place = numbers.rank(method="average")
-    return ((place - place.min()) / (place.max() - place.min())).to_numpy()
+    return ((place - place.min()) / (place.max() - place.min())).to_numpy(dtype=np.float64)
 
 
 def _number(value: float) -> str:

@@ -116,7 +116,7 @@ def draw_by_path(
 
 def every_coalition(n: int) -> Bools:
     """Return all 2^n coalitions; bit i of a row's number says whether feature i is present."""
-    return (np.arange(1 << n)[:, None] >> np.arange(n)) & 1 == 1
+    return np.asarray((np.arange(1 << n)[:, None] >> np.arange(n)) & 1 == 1)
 
 
 def _asked(first: Bools, paired: bool) -> Bools:

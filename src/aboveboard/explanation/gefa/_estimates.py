@@ -48,18 +48,16 @@ def estimate(draw: Draw, answers: Floats, base: Floats, full: Floats, control: C
 
     Notes
     -----
-    O(N n games) time, and one singular value decomposition of an N/4 x n matrix for each fold.
+    O(N n games) time, and two singular value decompositions of matrices with at most N rows and n columns.
     """
     n, m = draw.present.shape[1], len(draw.on)
     first = draw.first.astype(np.float64)
     target = (answers[:m] - answers[m:]) / 2.0 if draw.paired else answers
     design = _design(first, control)
-    size = first.sum(axis=1)
-    importance = size * draw.on + (n - size) * draw.off  # KernelSHAP's weights: 1 / (s (n - s)) for sizes alike
     values, variance = np.zeros((target.shape[1], n)), np.zeros((target.shape[1], n))
     for fold in (0, 1):
         fits = draw.fold != fold
-        slope, intercept = _surrogate(design[fits], target[fits], importance[fits], centred=not draw.paired)
+        slope, intercept = _surrogate(design[fits], target[fits], centred=not draw.paired)
         residual = target - intercept - design @ slope
         shapley = _spread(slope, n, control)
         values += (shapley - shapley.mean(axis=1, keepdims=True)) / 2.0
@@ -135,7 +133,7 @@ def _design(first: Floats, control: Control) -> Floats:
     if control == "linear":
         return first - 0.5
     if control == "size":
-        return first.mean(axis=1, keepdims=True) - 0.5
+        return np.asarray(first.mean(axis=1, keepdims=True) - 0.5)
     return np.empty((len(first), 0))
 
 
@@ -144,19 +142,17 @@ def _spread(slope: Floats, n: int, control: Control) -> Floats:
     return slope.T if control == "linear" else np.repeat(slope.sum(axis=0)[:, None] / n, n, axis=1)
 
 
-def _surrogate(design: Floats, target: Floats, importance: Floats, *, centred: bool) -> tuple[Floats, Floats]:
-    """Fit the surrogate by least squares with weights and a penalty.
+def _surrogate(design: Floats, target: Floats, *, centred: bool) -> tuple[Floats, Floats]:
+    """Fit the surrogate by least squares with a penalty.
 
     Returns
     -------
     slope : ndarray of shape (columns, games)
     intercept : ndarray of shape (games,)
     """
-    share = importance / importance.sum()
-    x_mean = share @ design if centred else np.zeros(design.shape[1])
-    y_mean = share @ target if centred else np.zeros(target.shape[1])
-    root = np.sqrt(share)[:, None]
-    slope = _ridge(root * (design - x_mean), root * (target - y_mean))
+    x_mean = design.mean(axis=0) if centred else np.zeros(design.shape[1])
+    y_mean = target.mean(axis=0) if centred else np.zeros(target.shape[1])
+    slope = _ridge(design - x_mean, target - y_mean)
     return slope, y_mean - x_mean @ slope
 
 
@@ -176,7 +172,7 @@ def _ridge(A: Floats, B: Floats) -> Floats:
         left = np.maximum(1.0 - leverage @ shrunk, 1e-12)
         losses[k] = np.square((B - U @ (shrunk[:, None] * onto)) / left[:, None]).sum(axis=0)
     chosen = np.asarray(penalties)[np.argmin(losses, axis=0)]
-    return A.T @ (U @ (onto / (spectrum[:, None] + chosen)))
+    return np.asarray(A.T @ (U @ (onto / (spectrum[:, None] + chosen))))
 
 
 def _left_vectors(A: Floats) -> tuple[Floats, Floats]:

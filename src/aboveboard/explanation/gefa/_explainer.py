@@ -209,7 +209,7 @@ class GEFA:
             said = self._ask(bound.masked(who, asked[which]), len(flat) * bound.repeats)
             if columns is not None:
                 said = said[np.arange(len(said)), np.repeat(columns[who], bound.repeats)]
-            return said.reshape(-1, bound.repeats).mean(axis=1)
+            return np.asarray(said.reshape(-1, bound.repeats).mean(axis=1))
 
         parts = self._batches(bound, len(bound) * len(asked))
         if n_jobs in (None, 1):

@@ -7,6 +7,7 @@ scale has fewer repeats and no peers.
 """
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.ensemble import HistGradientBoostingClassifier
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeRegressor
 
@@ -211,7 +213,7 @@ def _more_players_than_queries(seed: int, repeats: int) -> dict[str, Any]:
         truth[players] += factor / len(players)
 
     def game(z: NDArray[np.bool_]) -> Floats:
-        return np.sum([c * z[:, s].all(axis=1) for s, c in zip(members, factors, strict=True)], axis=0)
+        return np.asarray(sum(c * z[:, s].all(axis=1) for s, c in zip(members, factors, strict=True)))
 
     covered, residual = [], 0.0
     for _ in range(repeats):
@@ -333,11 +335,11 @@ def _forest(seed: int) -> Criterion:
 def _deletion(seed: int) -> tuple[list[Criterion], Table]:
     """Attribute a network's answers on Fashion-MNIST, by pixel and by block, and delete what ranks highest."""
     train, test = load_fashion_mnist(split="train"), load_fashion_mnist(split="test")
-    scale = 255.0
-    network = MLPClassifier((100,), max_iter=12, random_state=seed).fit(
-        train.X.to_numpy()[:15_000] / scale, train.y[:15_000]
-    )
-    images = test.X.to_numpy()[:30].reshape(-1, 28, 28) / scale
+    X, y = train.X.to_numpy()[:15_000] / 255.0, np.asarray(train.y)[:15_000]
+    images = test.X.to_numpy()[:30].reshape(-1, 28, 28) / 255.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # twelve passes give something to explain
+        network = MLPClassifier((100,), max_iter=12, random_state=seed).fit(X, y)
     layers = list(zip(network.coefs_, network.intercepts_, strict=True))
 
     def predict(batch: Any) -> Floats:
