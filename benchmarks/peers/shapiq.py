@@ -20,7 +20,6 @@ SHAPIQ = {
     "shapiq unbiased KernelSHAP, paired": (approximator.UnbiasedKernelSHAP, {"pairing_trick": True}),
     "shapiq kADD-SHAP of order 2, paired": (approximator.kADDSHAP, {"max_order": 2, "pairing_trick": True}),
 }
-PER_PLAYER = {"shapiq stratified", "shapiq Owen"}  # these take the budget as one of each player
 
 
 class Game:
@@ -58,7 +57,7 @@ def estimators(games, budget, repeats, seed):
 
 def _all(n, budget):
     return {
-        **{name: _shapiq(n, budget // n if name in PER_PLAYER else budget, *how) for name, how in SHAPIQ.items()},
+        **{name: _shapiq(n, budget, *how) for name, how in SHAPIQ.items()},
         "shap KernelExplainer": lambda game, seed: _kernel(game, n, budget, seed, l1_reg=False),
         "shap KernelExplainer, its defaults": lambda game, seed: _kernel(game, n, budget, seed),
         "shap PermutationExplainer": lambda game, seed: _permutation(game, n, budget, seed),

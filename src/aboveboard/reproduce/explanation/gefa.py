@@ -59,7 +59,6 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
             "AOPC is one minus the mean of the class probability, relative to its beginning, while features are "
             "replaced by the baseline in the order of their attributions; it is reported as found.",
             "Left out for want of the models: the paper's ImageNet and BERT classifiers, and texts.",
-            "shapiq's stratified and Owen samplers take a budget per player, and were given a twelfth of it.",
         ),
         {"shapiq": {"packages": freeze}},
     )
