@@ -125,16 +125,15 @@ class Losses:
         def outputs(tracked: Any) -> Any:
             return torch.func.functional_call(self.model, self.unpacked(theta, tracked), inputs)
 
-        def slope(found: Any) -> Any:
-            return torch.func.grad(lambda values: self.losses_of(values, targets).sum())(found)
-
-        def product(vector: Any) -> Any:
-            found, along = torch.func.jvp(outputs, (start,), (vector,))
-            return pull(torch.func.jvp(slope, (found,), (along,))[1])[0]
+        def slope(values: Any) -> Any:
+            return torch.func.grad(lambda given: self.losses_of(given, targets).sum())(values)
 
         with evaluating(self.model):
-            _, pull = torch.func.vjp(outputs, start)
-            return torch.func.vmap(product, chunk_size=_VECTORS)(vectors)
+            found, pull = torch.func.vjp(outputs, start)
+            # the transpose of the pullback, which is linear, is J itself: no need of forward differentiation
+            _, push = torch.func.vjp(lambda cotangent: pull(cotangent)[0], torch.zeros_like(found))
+            _, bend = torch.func.vjp(slope, found)
+            return torch.func.vmap(lambda vector: pull(bend(push(vector)[0])[0])[0], chunk_size=_VECTORS)(vectors)
 
     def losses_of(self, outputs: Any, targets: Any) -> Any:
         """Return the loss of each row of outputs, shape (B,)."""
@@ -164,13 +163,14 @@ class Losses:
     def _names_of(self, layers: tuple[str, ...] | None) -> list[str]:
         if layers is None:
             return list(self._named)
-        for layer in layers:
-            if not any(name.startswith(f"{layer}.") for name in self._named):
+        prefixes = tuple(f"{layer}." if layer else "" for layer in layers)
+        for layer, prefix in zip(layers, prefixes, strict=True):
+            if not any(name.startswith(prefix) for name in self._named):
                 raise InputError(
                     f"there is no layer {layer!r} with weights to train",
                     expected=f"some of {', '.join(sorted({name.rpartition('.')[0] for name in self._named}))}",
                 )
-        return [name for name in self._named if name.startswith(tuple(f"{layer}." for layer in layers))]
+        return [name for name in self._named if name.startswith(prefixes)]
 
 
 def checked_batch(batch: Any, device: Any) -> Batch:
