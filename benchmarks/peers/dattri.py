@@ -4,7 +4,6 @@ import time
 
 import torch
 from dattri.algorithm import DVEmbAttributor, IFAttributorExplicit, TracInAttributor, TRAKAttributor
-from dattri.func.utils import flatten_func
 from dattri.task import AttributionTask
 from torch.func import functional_call
 from torch.nn.functional import cross_entropy
@@ -81,7 +80,6 @@ def _row_loss(model):
 def _probability(model):
     row_loss = _row_loss(model)
 
-    @flatten_func(model)
     def probability(params, data):
         return torch.exp(-row_loss(params, data))
 

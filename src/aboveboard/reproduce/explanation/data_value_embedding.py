@@ -592,8 +592,8 @@ def _rank_figure(ranks: list[dict[str, float]]) -> Figure:
             ),
         ),
         (Line("0.6", 0.6), Line("0.9", 0.9)),
-        alt="Mean and range of the rank correlation with retraining, by method, from the exact curvature of later steps "
-        "to none, and for scores that do not tell steps apart.",
+        alt="Mean and range of the rank correlation with retraining by method, from the whole curvature of later "
+        "steps to none, and for scores that do not tell steps apart.",
     )
 
 
