@@ -289,7 +289,8 @@ class DataValueEmbedding:
         batch = checked_batch(targets, trajectory.losses.device)
         slopes = trajectory.per_example(trajectory.final(), batch).double()
         if self.propagation == "embedding":
-            scores = slopes.cpu().numpy() @ self.embeddings_.E.T.astype(np.float64)
+            E = self.embeddings_.E
+            scores = (E @ slopes.cpu().numpy().T.astype(E.dtype)).T.astype(np.float64)
         else:
             scores = self._adjoint(trajectory, slopes)
         if per == "step":
@@ -392,20 +393,26 @@ class DataValueEmbedding:
         """Go through segments of the training at the same time, and put them together from the last to the first."""
         edges = np.linspace(0, len(trajectory), self._n_segments(trajectory) + 1).astype(int).tolist()
         segments = list(pairwise(edges))
-        done = Parallel(n_jobs=len(segments), prefer="threads")(
-            delayed(_segment)(trajectory, self.curvature, self.damping, block, segment, last, seed)
-            for segment, last, seed in zip(
-                segments,
-                [*[False] * (len(segments) - 1), True],
-                np.random.default_rng(self.random_state).integers(2**32, size=len(segments)).tolist(),
-                strict=True,
+        seeds = np.random.default_rng(self.random_state).integers(2**32, size=len(segments)).tolist()
+        places = self._places
+        earlier = Parallel(n_jobs=len(segments), prefer="threads")(
+            delayed(_segment)(
+                trajectory,
+                self.curvature,
+                self.damping,
+                block,
+                segment,
+                E if segment is segments[-1] else None,
+                places,
+                seed,
             )
+            for segment, seed in zip(segments, seeds, strict=True)
         )
-        starts = np.concatenate([[0], np.cumsum([len(trajectory.indices(k)) for k in range(len(trajectory))])])
         after: Floats | None = None
-        for found, product, sharpness in reversed(done):
-            for number, rows in found.items():
-                E[starts[number] : starts[number + 1], block] = rows if after is None else rows @ after.T
+        for found, product, sharpness in reversed(earlier):
+            if after is not None:
+                for number, rows in found.items():
+                    E[places[number], block] = rows @ after.T
             after = product if after is None else after @ product
             _merge(self.sharpness_, sharpness)
 
@@ -415,13 +422,13 @@ class DataValueEmbedding:
         self.sharpness_ = {}
         rng = np.random.default_rng(self.random_state)
         scores = np.zeros((len(slopes), len(self._rows)))
-        starts = np.concatenate([[0], np.cumsum([len(trajectory.indices(k)) for k in range(len(trajectory))])])
+        places = self._places
         for block in trajectory.blocks:
             propagation = Propagation(trajectory, self.curvature, self.damping, block, rng)
             start = slopes[:, block]
             state = [start, *[start.new_zeros(start.shape)] * trajectory.optimizer.moments]
             for number, rows in propagation.run(state, 0, len(trajectory)):
-                scores[:, starts[number] : starts[number + 1]] += rows.T
+                scores[:, places[number]] += rows.T
             _merge(self.sharpness_, propagation.sharpness)
         self._warn_of_instability(trajectory)
         return scores
@@ -435,6 +442,12 @@ class DataValueEmbedding:
 
     def _n_segments(self, trajectory: "Trajectory") -> int:
         return 1 if self.n_jobs is None else min(effective_n_jobs(self.n_jobs), len(trajectory))
+
+    @property
+    def _places(self) -> list[slice]:
+        """Which rows belong to each step."""
+        ends = np.cumsum(np.bincount(self._rows["step"])).tolist()
+        return [slice(start, end) for start, end in pairwise([0, *ends])]
 
     def _embedded_trajectory(self) -> "Trajectory":
         if not hasattr(self, "recorder_"):
@@ -492,12 +505,14 @@ def _segment(
     damping: float,
     block: slice,
     segment: tuple[int, int],
-    last: bool,
+    E: NDArray[Any] | None,
+    places: list[slice],
     seed: int,
 ) -> tuple[dict[int, Floats], Floats, dict[int, float]]:
     """Return the embeddings of a segment's examples at its end, and its own linear map, of weights and moments.
 
-    At the end of the training the weights alone matter; at the end of an earlier segment the moments as well.
+    The last segment has `E`, and writes its embeddings there: at the end of the training the weights alone matter. At
+    the end of an earlier one the moments do as well.
     """
     import torch
 
@@ -505,18 +520,24 @@ def _segment(
 
     kinds = 1 + trajectory.optimizer.moments
     unit = torch.eye(kinds * (block.stop - block.start), dtype=torch.float64, device=trajectory.losses.device)
-    outcomes = unit[: block.stop - block.start] if last else unit
+    outcomes = unit if E is None else unit[: block.stop - block.start]
     propagation = Propagation(trajectory, curvature, damping, block, np.random.default_rng(seed))
-    found = dict(propagation.run(list(outcomes.chunk(kinds, dim=1)), *segment))
+    found: dict[int, Floats] = {}
+    for number, rows in propagation.run(list(outcomes.chunk(kinds, dim=1)), *segment):
+        if E is None:
+            found[number] = rows
+        else:
+            E[places[number], block] = rows
     return found, torch.cat(propagation.state, dim=1).cpu().numpy(), propagation.sharpness
 
 
 def _rows_of(trajectory: "Trajectory") -> tuple[Indices, Indices, Indices]:
     """Return step, example and epoch of every row, in the order of training."""
     batches = [trajectory.indices(number) for number in range(len(trajectory))]
-    step = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
-    index = np.concatenate(batches)
-    return step, index, pd.Series(index).groupby(index).cumcount().to_numpy(dtype=np.intp)
+    step = np.repeat(np.arange(len(batches), dtype=np.intp), [len(batch) for batch in batches])
+    index: Indices = np.concatenate(batches)
+    epoch = pd.Series(index).groupby(index).cumcount().to_numpy().astype(np.intp)
+    return step, index, epoch
 
 
 def _keys(per: Any) -> list[str]:

@@ -51,12 +51,12 @@ class ProjectedLayers:
         cls, losses: Losses, names: tuple[str, ...], sizes: tuple[int, int], rng: np.random.Generator
     ) -> "ProjectedLayers":
         """Draw Gaussian matrices with E[P'P] = I, so that products of gradients keep their expectation."""
-        matrices: list[tuple[Any, Any]] = []
+        matrices: list[Floats | None] = []
         for name in names:
             layer = losses.model.get_submodule(name)
             wide = layer.in_features + (layer.bias is not None)
-            matrices.append(tuple(_gaussian(k, n, rng) for k, n in zip(sizes, (wide, layer.out_features))))
-        return cls.of(losses, names, [part for pair in matrices for part in pair])
+            matrices += [_gaussian(k, n, rng) for k, n in zip(sizes, (wide, layer.out_features))]
+        return cls.of(losses, names, matrices)
 
     @classmethod
     def of(cls, losses: Losses, names: tuple[str, ...], matrices: list[Floats | None]) -> "ProjectedLayers":
@@ -81,7 +81,7 @@ class ProjectedLayers:
     @property
     def size(self) -> int:
         """Length of a row."""
-        return self.blocks[-1].stop
+        return int(self.blocks[-1].stop)
 
     def gradients(self, theta: Any, batch: Batch) -> Any:
         """Return each example's projected gradient, shape (B, size)."""

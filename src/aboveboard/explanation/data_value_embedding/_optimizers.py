@@ -99,17 +99,20 @@ class Optimizer:
         nothing = theta.new_zeros(theta.shape)
         if optimizer is None:
             return State(theta, nothing, nothing, 0)
-        names = ("momentum_buffer", "") if self.kind == "sgd" else ("exp_avg", "exp_avg_sq")
-        moments = []
-        for name in names:
+
+        def moment(name: str) -> Any:
             flat, start = nothing.clone(), 0
             for parameter in parameters:
                 part = optimizer.state.get(parameter, {}).get(name)
                 if part is not None:
                     flat[start : start + parameter.numel()] = part.detach().reshape(-1)
                 start += parameter.numel()
-            moments.append(flat)
-        return State(theta, *moments, max(int(optimizer.state.get(p, {}).get("step", 0)) for p in parameters))
+            return flat
+
+        if self.kind == "sgd":
+            return State(theta, moment("momentum_buffer"), nothing, 0)
+        count = max(int(optimizer.state.get(p, {}).get("step", 0)) for p in parameters)
+        return State(theta, moment("exp_avg"), moment("exp_avg_sq"), count)
 
     def advance(self, state: State, gradient: Any, lr: float) -> State:
         """Take one step from a gradient of the shape of the weights."""

@@ -50,11 +50,16 @@ class Propagation:
         """Yield each step from `stop` - 1 down to `start` and what leaving out its examples does, shape (B, r)."""
         self.state = state
         for step in self._trajectory.backward(start, stop, weights=self._curvature in ("ggn", "exact")):
-            response, moments = self._response(step.map)
+            rows, (response, moments) = step.rows[:, self._block], self._response(step.map)
             free = self._without_clipped(step, response)
-            yield step.number, (step.weight * step.rows[:, self._block] @ free.T).cpu().numpy()
-            bent = self._bent(step, free) + (step.map.decay + self._damping) * response
-            self.state = [step.map.shrink * self.state[0] - bent, *moments]
+            effects = step.weight * (free @ rows.T)
+            yield step.number, effects.T.cpu().numpy()
+            kept, decay = self.state[0], step.map.decay + self._damping
+            if step.map.shrink != 1.0:
+                kept = step.map.shrink * kept
+            if decay:
+                kept = kept - decay * response
+            self.state = [self._bent(step, kept, free, effects), *moments]
             if not bool(torch.isfinite(self.state[0]).all()):
                 raise InputError(
                     f"the recursion overflows at step {step.number}, where learning rate times curvature is at least "
@@ -81,25 +86,29 @@ class Propagation:
         direction = step.direction[self._block]
         return response - (response @ direction)[:, None] * direction
 
-    def _bent(self, step: RecordedStep, response: Any) -> Any:
-        """Return R H, and note the largest curvature that the probe finds, weight decay included."""
-        products = self._products(step, torch.cat([response, self._probe[None]]))
-        found = products[-1] + (step.map.decay + self._damping) * self._probe
+    def _bent(self, step: RecordedStep, kept: Any, free: Any, effects: Any) -> Any:
+        """Return what is kept less R C H, and note the largest curvature that the probe finds."""
+        if self._curvature == "none":
+            self._note(step, torch.zeros_like(self._probe))
+            return kept
+        if self._curvature == "fisher":
+            rows = step.rows[:, self._block]
+            self._note(step, step.weight * (rows @ self._probe) @ rows)
+            return torch.addmm(kept, effects, rows, alpha=-1)
+        losses = self._trajectory.losses
+        product = losses.hessian_product if self._curvature == "exact" else losses.gauss_newton_product
+        vectors = torch.cat([free, self._probe[None]]).to(losses.dtype)
+        products = step.weight * product(step.theta, self._trajectory.batch(step.number), vectors).double()
+        self._note(step, products[-1])
+        return kept - products[:-1]
+
+    def _note(self, step: RecordedStep, bent_probe: Any) -> None:
+        """Keep learning rate times the curvature along the probe, weight decay included, and turn the probe."""
+        found = bent_probe + (step.map.decay + self._damping) * self._probe
         self.sharpness[step.number] = step.lr * float(self._probe @ found)
         length = found.norm()
         if length > 0 and bool(torch.isfinite(length)):
             self._probe = found / length
-        return products[:-1]
-
-    def _products(self, step: RecordedStep, vectors: Any) -> Any:
-        if self._curvature == "none":
-            return torch.zeros_like(vectors)
-        if self._curvature == "fisher":
-            rows = step.rows[:, self._block]
-            return step.weight * (vectors @ rows.T) @ rows
-        losses = self._trajectory.losses
-        product = losses.hessian_product if self._curvature == "exact" else losses.gauss_newton_product
-        return step.weight * product(step.theta, step.batch, vectors.to(losses.dtype)).double()
 
 
 def warn_of_instability(sharpness: dict[int, float], stable_below: float) -> None:

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from numbers import Integral, Real
+from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -143,7 +143,7 @@ class TrajectoryRecorder:
         for name, value in (("clip_norm", clip_norm), ("max_gib", max_gib)):
             if value is not None and not (isinstance(value, Real) and 0 < value < np.inf):
                 raise InputError(f"{name} is {value!r}", expected="a finite number above 0")
-        if n_steps is not None and not (isinstance(n_steps, Integral) and n_steps > 0):
+        if n_steps is not None and not (isinstance(n_steps, int | np.integer) and n_steps > 0):
             raise InputError(f"n_steps is {n_steps!r}", expected="a whole number above 0")
         declared = Optimizer() if optimizer is None else Optimizer.of(optimizer)
         names = _checked_names(layers)
@@ -227,7 +227,7 @@ class TrajectoryRecorder:
     def followed(self) -> float:
         """Which share of the weights to train is followed."""
         losses = self._trajectory.losses
-        return losses.tracked_size / losses.size
+        return float(losses.tracked_size / losses.size)
 
     def step(self, batch: tuple[Any, Any], indices: ArrayLike, lr: float | None = None) -> None:
         """Record one step; call it before the optimiser changes the weights.
@@ -361,7 +361,7 @@ def _check_choices(reduction: Any, precision: Any, gradients: Any, every: int) -
 def _checked_weights(weights: Any) -> int:
     if isinstance(weights, str) and weights in ("none", "every"):
         return int(weights == "every")
-    if isinstance(weights, Integral) and not isinstance(weights, bool) and weights > 0:
+    if isinstance(weights, int | np.integer) and not isinstance(weights, bool) and weights > 0:
         return int(weights)
     raise InputError(f"weights is {weights!r}", expected="'none', 'every', or every how many steps")
 
@@ -378,7 +378,7 @@ def _checked_names(layers: Any) -> tuple[str, ...] | None:
 
 def _check_projection(projection: Any, gradients: bool, optimizer: Optimizer) -> None:
     pair = isinstance(projection, tuple | list) and len(projection) == 2
-    if not pair or not all(isinstance(k, Integral) and not isinstance(k, bool) and k > 0 for k in projection):
+    if not pair or not all(isinstance(k, int | np.integer) and not isinstance(k, bool) and k > 0 for k in projection):
         raise InputError(f"projection is {projection!r}", expected="a pair (k_in, k_out) of whole numbers above 0")
     if not gradients:
         raise InputError("projected gradients are not to be kept", expected="gradients=True with a projection")

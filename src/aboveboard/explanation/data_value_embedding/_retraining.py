@@ -1,6 +1,7 @@
 """The truth: train again without an example at a step, or at all steps."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -78,8 +79,10 @@ def _changes(trajectory: "Trajectory", removals: list[Removal], targets: Any) ->
 
     first = min(step or 0 for step, _ in removals)
     state = trajectory.state_before(first)
-    many = [part.expand(len(removals) + 1, -1) for part in (state.theta, state.momentum, state.square)]
-    state = type(state)(*many, state.count)
+    theta, momentum, square = (
+        part.expand(len(removals) + 1, -1) for part in (state.theta, state.momentum, state.square)
+    )
+    state = replace(state, theta=theta, momentum=momentum, square=square)
     for number in range(first, len(trajectory)):
         batch = trajectory.batch(number)
         indices = trajectory.indices(number)

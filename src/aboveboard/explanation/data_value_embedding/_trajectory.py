@@ -44,7 +44,7 @@ class Options:
 
 @dataclass(frozen=True)
 class RecordedStep:
-    """One step: its gradients `rows` (B, q) in float64, and where they are needed its weights (p,) and batch.
+    """One step: its gradients `rows` (B, q) in float64, and where they are needed its weights (p,).
 
     `direction` (q,) is that of the batch's gradient, of length 1, where it was clipped.
     """
@@ -56,7 +56,6 @@ class RecordedStep:
     rows: Any
     direction: Any = None
     theta: Any = None
-    batch: Batch | None = None
 
 
 class Trajectory:
@@ -138,15 +137,15 @@ class Trajectory:
         return self._tensor(self.store.read("final", 0))
 
     def backward(self, start: int, stop: int, *, weights: bool) -> Iterator[RecordedStep]:
-        """Yield the steps from `stop` - 1 down to `start`, with weights and batch where asked or needed."""
+        """Yield the steps from `stop` - 1 down to `start`, with weights where they are asked or needed."""
         if not weights and self.options.gradients:
             for number in reversed(range(start, stop)):
                 yield self._step(number, self._rows(number))
             return
         for number, state in self._states_backward(start, stop):
-            batch = self.batch(number)
-            rows = self._rows(number) if self.options.gradients else self.per_example(state.theta, batch)
-            yield self._step(number, rows.double(), state.theta, batch)
+            kept = self.options.gradients
+            rows = self._rows(number) if kept else self.per_example(state.theta, self.batch(number)).double()
+            yield self._step(number, rows, state.theta)
 
     def state_before(self, number: int) -> State:
         """Return the state from which a step started, replayed from the last one that was kept."""
@@ -158,7 +157,7 @@ class Trajectory:
 
     def batch(self, number: int) -> Batch:
         """Return the batch of a step."""
-        inputs = []
+        inputs: list[Any] = []
         while self.store.count(f"input{len(inputs)}"):
             inputs.append(self._tensor(self.store.read(f"input{len(inputs)}", number)))
         return tuple(inputs), self._tensor(self.store.read("target", number))
@@ -171,14 +170,14 @@ class Trajectory:
         """Return what one example's loss counts in a step that is not clipped."""
         return 1 / n_rows if self.options.mean else 1.0
 
-    def _step(self, number: int, rows: Any, theta: Any = None, batch: Batch | None = None) -> RecordedStep:
+    def _step(self, number: int, rows: Any, theta: Any = None) -> RecordedStep:
         lr, clip, _ = self.store.read("numbers", number).tolist()
         adam = self.optimizer.kind != "sgd"
         vectors = tuple(self._tensor(self.store.read("vectors", number)).double()) if adam else None
         step_map = self.optimizer.step_map(lr, vectors)
         weight = clip * self.row_weight(len(rows))
         direction = weight * rows.sum(dim=0) / self.options.clip_norm if clip < 1 else None
-        return RecordedStep(number, step_map, weight, lr, rows, direction, theta, batch)
+        return RecordedStep(number, step_map, weight, lr, rows, direction, theta)
 
     def _rows(self, number: int) -> Any:
         rows = self.store.read("gradients", number).astype(np.float64)
@@ -196,9 +195,9 @@ class Trajectory:
                 yield number, states[number - first]
 
     def _kept(self, number: int) -> State:
-        parts = list(self._tensor(self.store.read("state", number // self.options.every)))
-        parts += [torch.zeros_like(parts[0])] * (3 - len(parts))
-        return State(*parts, int(self.store.read("numbers", number)[2]) - 1)
+        theta, *moments = self._tensor(self.store.read("state", number // self.options.every))
+        momentum, square = (moments + [torch.zeros_like(theta)] * 2)[:2]
+        return State(theta, momentum, square, int(self.store.read("numbers", number)[2]) - 1)
 
     def _replayed(self, state: State, number: int) -> State:
         lr, clip, _ = self.store.read("numbers", number).tolist()

@@ -67,7 +67,6 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
     random_state : int
         Of rows, order, first weights and what is left out; further seeds follow it.
     """
-    require("torch", extra="torch", feature="the experiment of DataValueEmbedding")
     if scale == "quick":
         return _quick(random_state)
     ranks: list[dict[str, float]] = []
@@ -121,14 +120,20 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
         *_mathematics(random_state),
     ]
     network, costs = _convolutional(random_state)
+    costs = [*_costs_of_network(random_state), *costs]
     return Outcome(
         criteria,
-        figures=(_rank_figure(ranks), _phase_figure(phases)),
+        figures=(
+            _rank_figure(ranks),
+            _phase_figure(phases),
+            _cost_figure(costs, 2, "time", "CPU time, plain training = 1"),
+            _cost_figure(costs, 3, "memory", "bytes per step, weights = 1"),
+        ),
         tables=(
             _rank_table(ranks, "Network on Fashion-MNIST: rank correlation with retraining"),
             _auc_table(auc),
             _rank_table([network], "Convolutional network on Fashion-MNIST: rank correlation with retraining"),
-            _cost_table([*_costs_of_network(random_state), *costs]),
+            _cost_table(costs),
         ),
         notes=(
             "Rank correlations are over what was left out, averaged over 50 held-out images. Scores of TracIn, TRAK "
@@ -160,15 +165,15 @@ def _quick(seed: int) -> Outcome:
 
 
 def _adult(seed: int) -> _Images:
-    import torch
-
     adult = load_adult(split="train")
     rng = np.random.default_rng(seed)
     rows = rng.permutation(len(adult.X))[: _ROWS + _HELD]
     numbers = adult.X.select_dtypes("number").iloc[rows].to_numpy(dtype=np.float64)
-    X = torch.as_tensor(StandardScaler().fit_transform(numbers))
-    y = torch.as_tensor(np.asarray(adult.y_binary)[rows].astype(np.int64))
-    return _Images(X[:_ROWS], y[:_ROWS], X[_ROWS:], y[_ROWS:], np.zeros(_ROWS, dtype=bool))
+    return _images(StandardScaler().fit_transform(numbers), np.asarray(adult.y_binary)[rows].astype(np.int64))
+
+
+def _torch() -> Any:
+    return require("torch", extra="torch", feature="the experiment of DataValueEmbedding")
 
 
 # --- data and training ---------------------------------------------------------------------------------------------
@@ -183,17 +188,20 @@ def _pixels(seed: int) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def _components(seed: int) -> _Images:
-    import torch
-
     pixels, y = _pixels(seed)
     components = PCA(_COMPONENTS, random_state=seed).fit(pixels[:_ROWS])
     reduced = components.transform(pixels)
-    X, y = torch.as_tensor(reduced / reduced[:_ROWS].std(axis=0)), torch.as_tensor(y)
-    return _Images(X[:_ROWS], y[:_ROWS], X[_ROWS:], y[_ROWS:], np.zeros(_ROWS, dtype=bool))
+    return _images(reduced / reduced[:_ROWS].std(axis=0), y)
+
+
+def _images(X: Floats, y: NDArray[np.int64]) -> _Images:
+    torch = _torch()
+    rows, labels = torch.as_tensor(X), torch.as_tensor(y)
+    return _Images(rows[:_ROWS], labels[:_ROWS], rows[_ROWS:], labels[_ROWS:], np.zeros(_ROWS, dtype=bool))
 
 
 def _with_wrong_labels(data: _Images, seed: int) -> _Images:
-    import torch
+    torch = _torch()
 
     rng = np.random.default_rng(seed)
     wrong = np.zeros(len(data.y), dtype=bool)
@@ -203,7 +211,7 @@ def _with_wrong_labels(data: _Images, seed: int) -> _Images:
 
 
 def _model(inputs: int, classes: int, hidden: int | None, seed: int) -> Any:
-    import torch
+    torch = _torch()
 
     torch.manual_seed(seed)
     if hidden is None:
@@ -214,19 +222,15 @@ def _model(inputs: int, classes: int, hidden: int | None, seed: int) -> Any:
 
 
 def _sgd(parameters: Any) -> Any:
-    import torch
-
-    return torch.optim.SGD(parameters, lr=_LR)
+    return _torch().optim.SGD(parameters, lr=_LR)
 
 
 def _adamw(parameters: Any) -> Any:
-    import torch
-
-    return torch.optim.AdamW(parameters, lr=0.003)
+    return _torch().optim.AdamW(parameters, lr=0.003)
 
 
 def _order(n: int, batch: int, epochs: int, seed: int) -> list[Any]:
-    import torch
+    torch = _torch()
 
     generator = torch.Generator().manual_seed(seed)
     return [part for _ in range(epochs) for part in torch.randperm(n, generator=generator).split(batch)]
@@ -255,9 +259,7 @@ def _trained(
 
 
 def _loss() -> Any:
-    import torch
-
-    return torch.nn.functional.cross_entropy
+    return _torch().nn.functional.cross_entropy
 
 
 def _train(
@@ -287,8 +289,7 @@ def _ranked(
     recorder: TrajectoryRecorder, data: _Images, seed: int, removed: int = _REMOVED
 ) -> tuple[dict[str, Floats], Floats, Any]:
     """Return influences by method, the truth, both of shape (targets, removed), and what was left out."""
-    values = {name: DataValueEmbedding(name) for name in ("none", "fisher")}  # type: ignore[arg-type]
-    values |= {name: DataValueEmbedding(name, propagation="adjoint") for name in ("ggn", "exact")}  # type: ignore[arg-type]
+    values = {name: DataValueEmbedding(name, propagation="adjoint") for name in ("none", "fisher", "ggn", "exact")}
     found = {name: value.embed(recorder).influence(data.targets) for name, value in values.items()}
     picked = np.random.default_rng(seed).choice(recorder.n_rows, removed, replace=False)
     columns = values["none"].columns().iloc[picked]
@@ -313,7 +314,7 @@ def _mislabelled(data: _Images, seed: int) -> dict[str, float]:
         name: float(
             roc_auc_score(
                 noisy.wrong,
-                -DataValueEmbedding(name, propagation="adjoint")  # type: ignore[arg-type]
+                -DataValueEmbedding(name, propagation="adjoint")
                 .embed(recorder)
                 .influence(noisy.held, per="example")
                 .sum(axis=0),
@@ -326,7 +327,9 @@ def _mislabelled(data: _Images, seed: int) -> dict[str, float]:
 def _phases(data: _Images, seed: int, *, warm_up: bool) -> Floats:
     """Return mean |influence| by tenth of the training."""
     recorder = _trained(data, seed, warm_up=warm_up)
-    by_step = DataValueEmbedding("fisher").embed(recorder).phases(data.targets)["mean_abs"].to_numpy()
+    by_step = (
+        DataValueEmbedding("fisher", propagation="adjoint").embed(recorder).phases(data.targets)["mean_abs"].to_numpy()
+    )
     return np.array([part.mean() for part in np.array_split(by_step, _PARTS)])
 
 
@@ -377,7 +380,7 @@ def _mathematics(seed: int) -> list[Criterion]:
 
 def _least_squares(seed: int) -> float:
     """Return the largest deviation from gradient steps by hand, relative to the largest change."""
-    import torch
+    torch = _torch()
 
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(100, 5))
@@ -410,7 +413,7 @@ def _least_squares(seed: int) -> float:
 
 def _halved(seed: int) -> float:
     """Return the error of the prediction at a learning rate over that at half of it, for the examples of one step."""
-    import torch
+    torch = _torch()
 
     generator = torch.Generator().manual_seed(seed)
     X = torch.randn(200, 8, generator=generator, dtype=torch.float64)
@@ -434,7 +437,7 @@ def _halved(seed: int) -> float:
 
 
 def _lenet(seed: int) -> Any:
-    import torch
+    torch = _torch()
 
     torch.manual_seed(seed)
     nn = torch.nn
@@ -446,10 +449,10 @@ def _lenet(seed: int) -> Any:
 
 def _convolutional(seed: int) -> tuple[dict[str, float], list[tuple[Any, ...]]]:
     """Rank correlations for LeNet on 400 images, and its rows of the table of costs."""
-    import torch
+    torch = _torch()
 
-    pixels, y = _pixels(seed)
-    X, y = torch.as_tensor(pixels).view(-1, 1, 28, 28), torch.as_tensor(y)
+    pixels, labels = _pixels(seed)
+    X, y = torch.as_tensor(pixels).view(-1, 1, 28, 28), torch.as_tensor(labels)
     data, targets = (X[:400], y[:400]), (X[_ROWS : _ROWS + 20], y[_ROWS : _ROWS + 20])
     order = _order(400, _BATCH, 1, seed)
 
@@ -467,7 +470,7 @@ def _convolutional(seed: int) -> tuple[dict[str, float], list[tuple[Any, ...]]]:
         "fisher, linear layers, 16 x 16": DataValueEmbedding("fisher").embed(projected).influence(targets)[:, picked]
     }
     for name in ("none", "fisher", "exact"):
-        values = DataValueEmbedding(name, propagation="adjoint").embed(whole)  # type: ignore[arg-type]
+        values = DataValueEmbedding(name, propagation="adjoint").embed(whole)
         found[name] = values.influence(targets)[:, picked]
     columns = values.columns().iloc[picked]
     true = exact_tsloo(whole, list(zip(columns["step"].tolist(), columns["index"].tolist(), strict=True)), targets)
@@ -630,6 +633,23 @@ def _auc_table(auc: dict[str, list[float]]) -> Table:
         "Finding mislabelled images: area under the ROC curve",
         (Column("curvature", "text"), *(Column(f"run {i}") for i in range(len(auc["fisher"])))),
         tuple((name, *values) for name, values in auc.items()),
+    )
+
+
+def _cost_figure(costs: list[tuple[Any, ...]], column: int, what: str, label: str) -> Figure:
+    kept = tuple(dict.fromkeys(row[1] for row in costs))
+    return Figure(
+        "bars",
+        f"What recording costs per step: {what}",
+        "what is kept",
+        label,
+        tuple(
+            Series(model, kept, tuple(row[column] for row in costs if row[0] == model))
+            for model in dict.fromkeys(row[0] for row in costs)
+        ),
+        (Line("1", 1.0),),
+        alt=f"Bars by what is kept of a training: {what} per step, for a network of one hidden layer and a "
+        "convolutional one.",
     )
 
 
