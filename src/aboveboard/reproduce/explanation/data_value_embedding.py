@@ -72,7 +72,9 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
     ranks: list[dict[str, float]] = []
     identity, peers = {}, {}
     auc: dict[str, list[float]] = {"fisher": [], "exact": []}
-    phases: dict[str, list[Floats]] = {"warm-up": [], "constant": []}
+    phases: dict[tuple[str, str], list[Floats]] = {
+        (curvature, rate): [] for rate in ("warm-up", "constant") for curvature in ("fisher", "exact")
+    }
     for seed in range(random_state, random_state + _SEEDS):
         data = _components(seed)
         recorder = _trained(data, seed)
@@ -87,8 +89,8 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
         peers[f"dattri, seed {seed}"] = {"freeze": list(peer.freeze), "seconds": peer.options["seconds"]}
         for name, value in _mislabelled(data, seed).items():
             auc[name].append(value)
-        for name in phases:
-            phases[name].append(_phases(data, seed, warm_up=name == "warm-up"))
+        for curvature, rate in phases:
+            phases[curvature, rate].append(_phases(data, seed, curvature, warm_up=rate == "warm-up"))
     criteria = [
         *_rank_criteria(ranks, peer=True),
         Criterion(
@@ -102,9 +104,9 @@ def run(scale: Scale = "quick", *, random_state: int = 0) -> Outcome:
         ),
         Criterion(
             "phases",
-            "With a learning rate that warms up over the first tenth of the training, mean |influence| is higher in "
-            "the first tenth and in the last than in the lowest tenth between (the smaller ratio)",
-            {f"seed {i}": _valley(parts) for i, parts in enumerate(phases["warm-up"], random_state)},
+            "With a learning rate that warms up over the first tenth of the training, mean |influence| (fisher) is "
+            "higher in the first tenth and in the last than in the lowest tenth between (the smaller ratio)",
+            {f"seed {i}": _valley(parts) for i, parts in enumerate(phases["fisher", "warm-up"], random_state)},
             "min",
             ">",
             1.0,
@@ -304,7 +306,7 @@ def _rank(predicted: Floats, true: Floats) -> float:
 
 def _adam(data: _Images, seed: int) -> dict[str, float]:
     found, true, _ = _ranked(_trained(data, seed, optimizer=_adamw), data, seed)
-    return {f"AdamW, {name}": _rank(values, true) for name, values in found.items()}
+    return {f"AdamW: {_NAMES[name]}": _rank(values, true) for name, values in found.items()}
 
 
 def _mislabelled(data: _Images, seed: int) -> dict[str, float]:
@@ -324,11 +326,11 @@ def _mislabelled(data: _Images, seed: int) -> dict[str, float]:
     }
 
 
-def _phases(data: _Images, seed: int, *, warm_up: bool) -> Floats:
+def _phases(data: _Images, seed: int, curvature: Any, *, warm_up: bool) -> Floats:
     """Return mean |influence| by tenth of the training."""
     recorder = _trained(data, seed, warm_up=warm_up)
     by_step = (
-        DataValueEmbedding("fisher", propagation="adjoint").embed(recorder).phases(data.targets)["mean_abs"].to_numpy()
+        DataValueEmbedding(curvature, propagation="adjoint").embed(recorder).phases(data.targets)["mean_abs"].to_numpy()
     )
     return np.array([part.mean() for part in np.array_split(by_step, _PARTS)])
 
@@ -600,23 +602,23 @@ def _rank_figure(ranks: list[dict[str, float]]) -> Figure:
     )
 
 
-def _phase_figure(phases: dict[str, list[Floats]]) -> Figure:
+def _phase_figure(phases: dict[tuple[str, str], list[Floats]]) -> Figure:
     tenths = tuple(float(part + 1) for part in range(_PARTS))
     return Figure(
         "lines",
         "When did examples matter most?",
         "tenth of the training",
-        "mean |influence| (fisher), largest tenth = 1",
+        "mean |influence|, largest tenth = 1",
         tuple(
             Series(
-                f"learning rate: {name}",
+                f"{curvature}, learning rate: {rate}",
                 tenths,
                 tuple((np.mean(parts, axis=0) / np.mean(parts, axis=0).max()).tolist()),
             )
-            for name, parts in phases.items()
+            for (curvature, rate), parts in phases.items()
         ),
-        alt="Mean absolute influence by tenth of the training, with a learning rate that warms up and with a constant "
-        "one, averaged over runs.",
+        alt="Mean absolute influence by tenth of the training, averaged over runs, by curvature, with a learning rate "
+        "that warms up and with a constant one.",
     )
 
 
