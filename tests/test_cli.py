@@ -1036,3 +1036,40 @@ def test_the_checks_of_one_suite_can_be_listed_alone(run):
         assert "--suite ranking" in text
         assert "--setting votes=... (rank, score)" in text
         assert "limit rank_audit.dissent = 0.5" in text
+
+
+# --- admit ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_expert_is_asked_interrupted_and_goes_on(tmp_path):
+    lines = [json.dumps({"prompt": f"q{i}", "samples": [f"a{i}", f"b{i}"], "quality": [0.4, 0.6]}) for i in range(40)]
+    (tmp_path / "drafts.jsonl").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "aboveboard.cli", "admit", "drafts.jsonl", "--alpha", "0.3"]
+    command += ["--stages", "generation,quality", "--score", "count"]
+
+    def answer(words):
+        return subprocess.run(command, cwd=tmp_path, input=words, capture_output=True, text=True, check=False)
+
+    first = answer("y\nn\ny\n")
+    assert first.returncode == 130
+    assert "Every answer is in drafts.answers.jsonl" in first.stderr
+    assert first.stdout == ""
+    assert len((tmp_path / "drafts.answers.jsonl").read_text().splitlines()) == 3
+    second = answer("b\ny\n" + "y\n" * 100)
+    assert second.returncode == 0, second.stderr
+    assert "at least 0.7" in second.stdout
+    answers = [json.loads(line)["admissible"] for line in (tmp_path / "drafts.answers.jsonl").read_text().splitlines()]
+    assert answers.count(False) == 1
+    from aboveboard.uncertainty import SCOPEGen
+
+    assert list(SCOPEGen.load(tmp_path / "drafts.scope.json").thresholds_) == ["generation", "quality"]
+    again = answer("")
+    assert (again.returncode, again.stdout) == (0, second.stdout)
+
+
+def test_drafts_that_cannot_be_used_are_status_2(run, tmp_path):
+    (tmp_path / "drafts.jsonl").write_text('{"samples": ["a"]}\n')
+    status, _, err = run("admit", "drafts.jsonl", "--stages", "generation", "--score", "count")
+    assert status == 2
+    assert "Error: there are 1 items for 1 calibrated stages" in err
+    assert run("admit", "nowhere.jsonl")[0] == 2

@@ -1,4 +1,4 @@
-"""The command line: audit, show, compare, methods, reproduce, data and cite.
+"""The command line: audit, show, compare, admit, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -900,6 +900,71 @@ def compare(
     if comparison.verdict.status != gate.PASSED:
         _complain(_why_it_fails(comparison.verdict, fail_on, strict=strict))
     ctx.exit(comparison.verdict.status)
+
+
+# --- aboveboard admit -------------------------------------------------------------------------------------------------
+
+
+@main.command(cls=_SectionCommand, short_help="Ask an expert which drafts of a generator are acceptable.")
+@click.argument("items", type=click.Path(path_type=Path))
+@_option("Options", "--answers", type=click.Path(path_type=Path),
+         help="Where each answer is kept as it is given. Default: beside ITEMS, ending in .answers.jsonl.")  # fmt: skip
+@_option("Options", "--out", type=click.Path(path_type=Path),
+         help="Where the calibration is written. Default: beside ITEMS, ending in .scope.json.")  # fmt: skip
+@_option("Options", "--alpha", type=float, default=0.3, show_default=True,
+         help="How often a set may hold no acceptable draft.")  # fmt: skip
+@_option("Options", "--stages", metavar="NAMES", default="generation,diversity,quality", show_default=True,
+         help="Without spaces; duplicates is another one.")  # fmt: skip
+@_option("Options", "--score", type=click.Choice(["count", "sum", "max"]), default="sum", show_default=True,
+         help="Of the drafts drawn so far: how many, or of their quality.")  # fmt: skip
+@_option("Options", "--confidence", type=float, help="Make the level hold for the one calibration, this surely.")
+@_option("Options", "--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.pass_context
+def admit(
+    ctx: click.Context,
+    items: Path,
+    answers: Path | None,
+    out: Path | None,
+    alpha: float,
+    stages: str,
+    score: Literal["count", "sum", "max"],
+    confidence: float | None,
+    seed: int,
+) -> None:
+    """Calibrate short sets of drafts: ask whether a draft is acceptable, as few times as the level allows.
+
+    ITEMS holds one JSON object per line: "samples" (drafts in the order they were drawn) and, as far as the stages need
+    them, "prompt", "quality" and "similarity". Ctrl-C stops; the same command goes on where it stopped.
+    """
+    from aboveboard.uncertainty import AnswerTakenBack, SCOPEGen, TerminalExpert, read_items
+
+    answers = answers or items.with_suffix(".answers.jsonl")
+    out = out or items.with_suffix(".scope.json")
+    drafts = read_items(items)
+    scope = SCOPEGen(
+        alpha=alpha,
+        stages=tuple(stages.split(",")),
+        score=score,
+        max_samples=min(map(len, drafts)),
+        confidence=confidence,
+        random_state=seed,
+    )
+    try:
+        while True:
+            with contextlib.suppress(AnswerTakenBack):
+                scope.calibrate(drafts, TerminalExpert(drafts, answers))
+                break
+    except (click.Abort, KeyboardInterrupt):
+        _complain(f"\nStopped. Every answer is in {answers.name}; the same command goes on from there.")
+        ctx.exit(gate.INTERRUPTED)
+    scope.save(out)
+    rows = [
+        (stage, f"{scope.alphas_[stage]:.3f}", str(block), str(scored), f"{scope.thresholds_[stage]:.4g}")
+        for stage, (block, scored) in scope.stage_sizes_.items()
+    ]
+    _table(("Stage", "Level", "Items", "Scores", "Threshold"), rows)
+    _say(scope.certificate_.guarantee)
+    _complain(f"{scope.n_queries_} of {sum(map(len, drafts)):,} drafts were judged. Written: {out.name}.")
 
 
 # --- aboveboard methods, cite, reproduce ------------------------------------------------------------------------------
