@@ -4,11 +4,35 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    pass
+    from aboveboard.privacy.membership import (
+        Attack,
+        AttackRate,
+        attack_rates,
+        likelihood_ratio_attack,
+        likelihood_ratios,
+        membership_audit,
+        score_attack,
+    )
 
-__all__: list[str] = []
+__all__ = [
+    "Attack",
+    "AttackRate",
+    "attack_rates",
+    "likelihood_ratio_attack",
+    "likelihood_ratios",
+    "membership_audit",
+    "score_attack",
+]
 
-_MODULES: dict[str, str] = {}
+_MODULES = {
+    "Attack": "membership",
+    "AttackRate": "membership",
+    "attack_rates": "membership",
+    "likelihood_ratio_attack": "membership",
+    "likelihood_ratios": "membership",
+    "membership_audit": "membership",
+    "score_attack": "membership",
+}
 """The method that each name belongs to; its module is loaded when the name is asked for."""
 
 
