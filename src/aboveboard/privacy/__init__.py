@@ -4,6 +4,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aboveboard.privacy._rdp import (
+        EpsilonLowerBound,
+        RDPCurve,
+        epsilon_lower_bound,
+        gaussian_delta,
+        gaussian_epsilon,
+        gaussian_rdp,
+        gaussian_sigma,
+        laplace_rdp,
+        poisson_gaussian_rdp,
+        without_replacement_gaussian_rdp,
+    )
     from aboveboard.privacy.membership import (
         Attack,
         AttackRate,
@@ -17,21 +29,41 @@ if TYPE_CHECKING:
 __all__ = [
     "Attack",
     "AttackRate",
+    "EpsilonLowerBound",
+    "RDPCurve",
     "attack_rates",
+    "epsilon_lower_bound",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_rdp",
+    "gaussian_sigma",
+    "laplace_rdp",
     "likelihood_ratio_attack",
     "likelihood_ratios",
     "membership_audit",
+    "poisson_gaussian_rdp",
     "score_attack",
+    "without_replacement_gaussian_rdp",
 ]
 
 _MODULES = {
     "Attack": "membership",
     "AttackRate": "membership",
+    "EpsilonLowerBound": "_rdp",
+    "RDPCurve": "_rdp",
     "attack_rates": "membership",
+    "epsilon_lower_bound": "_rdp",
+    "gaussian_delta": "_rdp",
+    "gaussian_epsilon": "_rdp",
+    "gaussian_rdp": "_rdp",
+    "gaussian_sigma": "_rdp",
+    "laplace_rdp": "_rdp",
     "likelihood_ratio_attack": "membership",
     "likelihood_ratios": "membership",
     "membership_audit": "membership",
+    "poisson_gaussian_rdp": "_rdp",
     "score_attack": "membership",
+    "without_replacement_gaussian_rdp": "_rdp",
 }
 """The method that each name belongs to; its module is loaded when the name is asked for."""
 
