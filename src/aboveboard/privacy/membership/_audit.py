@@ -177,7 +177,7 @@ def _named(rate: AttackRate) -> str:
 
 
 def _points(interval: Interval) -> str:
-    return f"95 % interval {100 * interval.low:+.1f} to {100 * interval.high:+.1f}"
+    return f"{100 * interval.level:g} % interval {100 * interval.low:+.1f} to {100 * interval.high:+.1f}"
 
 
 def _percent(value: float) -> str:
@@ -329,7 +329,7 @@ def _epsilon(
     bound = _bound(_on_half(chosen, member, ~fit), delta)
     told = (
         f"Training that is differentially private with an epsilon below {bound:.2f} (delta {delta:g}) does not give "
-        f"the rates of the attack '{_named(chosen)}' (95 % confidence)"
+        f"the rates of the attack '{_named(chosen)}' ({100 * chosen.family_level:g} % confidence)"
         if bound > 0
         else "The rates of the attacks are compatible with any epsilon of differential privacy"
     )
@@ -374,8 +374,7 @@ def _kinds(shown: AttackRate, rows: pd.DataFrame, member: Bools, min_cell: int) 
     kinds = [
         (label, of_kind)
         for label, of_kind in kinds_of_rows(rows)
-        if _large(of_kind & shown.measured, member, min_cell)
-        and min(np.count_nonzero(~of_kind & member), np.count_nonzero(~of_kind & ~member)) >= min_cell
+        if all(_large(part & shown.measured, member, min_cell) for part in (of_kind, ~of_kind))
     ]
     common: dict[str, Any] = {"id": "membership/kinds", "severity": "note", **_COMMON}
     if not kinds:

@@ -52,8 +52,8 @@ class AttackRate:
     others: int
     level: float
     family_level: float
-    called: Bools = field(repr=False)
-    measured: Bools = field(repr=False)
+    called: Bools = field(repr=False, compare=False)
+    measured: Bools = field(repr=False, compare=False)
 
     @classmethod
     def of(

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from aboveboard.core.errors import InputError
 
-__all__ = ["Attack", "Floats", "likelihood_ratios", "logit_confidence", "score_attack", "smallest_step"]
+__all__ = ["Attack", "Floats", "confidence", "likelihood_ratios", "logit_confidence", "score_attack", "smallest_step"]
 
 Floats = NDArray[np.float64]
 
@@ -19,7 +19,7 @@ _PER_ROW_FROM: Final = 32
 _LEAST_VARIANCE: Final = 1e-3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Attack:
     """An attack's score of each row.
 

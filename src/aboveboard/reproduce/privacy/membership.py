@@ -111,7 +111,7 @@ def _against(model: Any, X: pd.DataFrame, y: NDArray[Any], member: Bools, shadow
 
 def _lowest(part: dict[str, Any]) -> float:
     """Return the largest lower end of the excess, over all attacks."""
-    return max(rate.interval.low for rate in part["rates"])
+    return max(float(rate.interval.low) for rate in part["rates"])
 
 
 def _found(parts: dict[str, dict[str, Any]]) -> Criterion:
@@ -305,7 +305,9 @@ def _peer(parts: dict[str, dict[str, Any]]) -> tuple[dict[str, Any], Criterion, 
     """Give ART the same answers of the forest and the same half to learn from; compare on the other half."""
     from aboveboard.reproduce._peers import run_peer
 
-    gains, rows, freeze = {}, [], ()
+    gains: dict[str, float] = {}
+    rows: list[tuple[Any, ...]] = []
+    freeze: tuple[str, ...] = ()
     for seed, part in parts.items():
         forest = part["forest"]
         arrays = {name: forest[name] for name in ("probabilities", "y", "member", "fit")}
