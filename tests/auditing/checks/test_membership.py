@@ -57,6 +57,15 @@ def test_a_forest_that_learned_by_heart_is_found(forest):
     assert found["attack"].limit_source == "a convention of this project"
 
 
+def test_limits_are_named_with_whoever_set_them(forest):
+    found = check(subject(forest, limits={"membership.group": 0.3, "membership.epsilon": 9.0}))
+    assert [(found[name].limit, found[name].limit_source) for name in ("attack", "epsilon", "town")] == [
+        (0.05, "a convention of this project"),
+        (9.0, "the user"),
+        (0.3, "the user"),
+    ]
+
+
 def test_a_model_of_little_capacity_is_not():
     model = make_pipeline(StandardScaler(), LogisticRegression(C=0.1)).fit(TRAIN[FEATURES], TRAIN["y"])
     found = check(subject(model))

@@ -92,12 +92,20 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
         largest_excess=limits["membership.excess"].value,
         largest_epsilon=limits["membership.epsilon"].value,
         group_excess=limits["membership.group"].value,
-        limit_source=limits["membership.excess"].source,
         min_cell=subject.min_cell,
         random_state=random_state,
     )
     first = replace(findings[0], reason=f"{findings[0].reason} {how}".strip())
-    return [first, *findings[1:], *_without_groups(subject, pool.groups)]
+    return [*(_sourced(subject, finding) for finding in (first, *findings[1:])), *_without_groups(subject, pool.groups)]
+
+
+def _sourced(subject: Subject, finding: Finding) -> Finding:
+    """Say who set the limit; a certificate has said so already."""
+    if finding.limit is None or finding.limit_source:
+        return finding
+    name = finding.id.removeprefix("membership/")
+    limit = {"attack": "membership.excess", "epsilon": "membership.epsilon"}.get(name, "membership.group")
+    return replace(finding, limit_source=subject.limits[limit].source)
 
 
 def _nothing(reason: str) -> Finding:
