@@ -4,11 +4,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    pass
+    from aboveboard.privacy.ldp_cdf import CurrentStatusRandomizer, GoodnessOfFit, LDPCurrentStatusCDF
 
-__all__: list[str] = []
+__all__ = [
+    "CurrentStatusRandomizer",
+    "GoodnessOfFit",
+    "LDPCurrentStatusCDF",
+]
 
-_MODULES: dict[str, str] = {}
+_MODULES = {
+    "CurrentStatusRandomizer": "ldp_cdf",
+    "GoodnessOfFit": "ldp_cdf",
+    "LDPCurrentStatusCDF": "ldp_cdf",
+}
 """The method that each name belongs to; its module is loaded when the name is asked for."""
 
 
