@@ -14,7 +14,7 @@ _PAPER: Final = Reference(
     authors="Y. Liu, Q. Hu, L. Kong",
     venue="ICML 2024, PMLR 235",
     year=2024,
-    url="https://proceedings.mlr.press/v235/liu24ae.html",
+    url="https://proceedings.mlr.press/v235/",
 )
 _CLONES: Final = Reference(
     title="Hiding Among the Clones: A Simple and Nearly Optimal Analysis of Privacy Amplification by Shuffling",
