@@ -490,24 +490,25 @@ class _Tally(NamedTuple):
 
     grid: Floats
     yes: Floats
-    count: Floats
+    reports: Floats
 
     @classmethod
     def of(cls, grid: Floats, t: Floats, yes: Floats, count: Floats) -> "_Tally":
         place = np.minimum(np.searchsorted(grid, t), len(grid) - 1)
         if not (grid[place] == t).all():
             raise InputError("a threshold is not on the grid", expected="thresholds of the grid, to the last bit")
-        return cls(grid, np.bincount(place, yes, len(grid)), np.bincount(place, count, len(grid)))
+        added = (np.bincount(place, each, len(grid)).astype(np.float64) for each in (yes, count))
+        return cls(grid, *added)
 
     def plus(self, other: "_Tally") -> "_Tally":
         if not np.array_equal(self.grid, other.grid):
             raise InputError("the grid has changed since the first reports", remedy="Start again with fit")
-        return _Tally(self.grid, self.yes + other.yes, self.count + other.count)
+        return _Tally(self.grid, self.yes + other.yes, self.reports + other.reports)
 
     def asked(self) -> tuple[Floats, Floats, Floats]:
         """Return the thresholds with reports, and the answers 1 and all answers to each."""
-        asked = self.count > 0
-        return self.grid[asked], self.yes[asked], self.count[asked]
+        asked = self.reports > 0
+        return self.grid[asked], self.yes[asked], self.reports[asked]
 
 
 def _finite(x: ArrayLike, name: str) -> Floats:

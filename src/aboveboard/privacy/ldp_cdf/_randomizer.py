@@ -128,7 +128,7 @@ class CurrentStatusRandomizer:
         ndarray of float, shape (n,)
         """
         draws = self._noise.uniform(int(n))
-        if self.grid is not None:
+        if self.grid is not None and self.probs is not None:
             return self.grid[np.searchsorted(np.cumsum(self.probs)[:-1], draws, side="right")]
         low, high = self.bounds
         if self.quantile is None:

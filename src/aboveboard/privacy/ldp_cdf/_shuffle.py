@@ -44,7 +44,7 @@ def clones_delta(local: float, n: int, epsilon: float, *, left_out: float = 1e-1
     share = np.exp(-local)
     fewest = int(stats.binom.ppf(left_out / 2, n - 1, share))
     most = int(stats.binom.isf(left_out / 2, n - 1, share))
-    clones = np.arange(fewest, most + 1)
+    clones = np.arange(fewest, most + 1, dtype=np.float64)
     rare = stats.binom.cdf(fewest - 1, n - 1, share) + stats.binom.sf(most, n - 1, share)
     return float(stats.binom.pmf(clones, n - 1, share) @ _given(clones, local, epsilon) + rare)
 
@@ -57,4 +57,5 @@ def _given(clones: Floats, local: float, epsilon: float) -> Floats:
     others, all_others = stats.binom.sf(k - 2, clones, 0.5), stats.binom.sf(k - 1, clones, 0.5)
     one = own * others + (1 - own) * all_others
     other = (1 - own) * others + own * all_others
-    return np.maximum(one - odds * other, 0.0)
+    divergence: Floats = np.maximum(one - odds * other, 0.0)
+    return divergence

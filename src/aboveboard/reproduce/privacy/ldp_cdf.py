@@ -132,7 +132,8 @@ def _slope_criterion(errors: dict[int, Floats]) -> Criterion:
 
 def _coverage_criterion(n: int, repeats: int, seed: int) -> tuple[Criterion, Table]:
     """Return how often intervals, bands and quantiles' intervals at 95 % hold the truth on ten even thresholds."""
-    values, rows = {}, []
+    values: dict[str, float] = {}
+    rows = []
     for r in _SHARES:
         single, band, errors = [], [], []
         for estimate in _on_grid(r, n, repeats, seed):
@@ -357,7 +358,7 @@ class _SquareWave:
     def frequencies(self, reports: Floats, *, smooth: bool) -> Floats:
         """Return the frequency of each of the cuts, by expectation maximisation, smoothed after each step or not."""
         counts = np.histogram(reports, bins=_CUTS, range=(-self._b, 1 + self._b))[0]
-        shares = np.full(_CUTS, 1 / _CUTS)
+        shares: Floats = np.full(_CUTS, 1 / _CUTS)
         tolerance = 1e-3 if smooth else 1e-3 * np.exp(self._epsilon)
         likelihood = -np.inf
         for _ in range(10_000):
@@ -405,7 +406,7 @@ class _Hierarchy:
             nodes.append((reported / len(asked) - self._lie) / (0.5 - self._lie))
         leaves = self._solve @ np.concatenate(nodes)
         monotone = np.clip(isotonic_regression(np.cumsum(leaves)).x, 0, 1)
-        return np.diff(monotone, prepend=0.0)
+        return np.asarray(np.diff(monotone, prepend=0.0))
 
 
 # --- for the page -----------------------------------------------------------------------------------------------------
