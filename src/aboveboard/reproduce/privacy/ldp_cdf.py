@@ -363,7 +363,7 @@ class _SquareWave:
         likelihood = -np.inf
         for _ in range(10_000):
             expected = self._channel @ shares
-            shares = shares * (self._channel.T @ (counts / expected))
+            shares = np.asarray(shares * (self._channel.T @ (counts / expected)))
             shares = shares / shares.sum()
             if smooth:
                 shares = np.convolve(np.pad(shares, 1, mode="edge"), (0.25, 0.5, 0.25), mode="valid")
