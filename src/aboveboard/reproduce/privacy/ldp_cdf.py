@@ -58,8 +58,8 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
             "Times are seconds of one core, and exclude what other processes did meanwhile.",
             "The bound of the criterion on peers is ours, and it is not met: where a density is smooth (ages, credit "
             "limits), square wave with smoothing errs less, because it sends a number instead of a bit and assumes "
-            "smoothness; where it has a spike (40 hours a week), the smoothing is far off, and nothing tells so. It has "
-            "no intervals. Square wave and hierarchy are our own short implementations; multi-freq-ldpy gets whole "
+            "smoothness; where it has a spike (40 hours a week), the smoothing is far off, and nothing tells so. It "
+            "has no intervals. Square wave and hierarchy are our own short implementations; multi-freq-ldpy gets whole "
             "years, hours or ten thousands, and its frequencies are summed.",
             "The paper's truncated normal is taken with a standard deviation of 1/4: its text says a variance of 1/4, "
             "its figure looks like 1/16.",
