@@ -4,18 +4,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from aboveboard.privacy.ldp_cdf import CurrentStatusRandomizer, GoodnessOfFit, LDPCurrentStatusCDF
+    from aboveboard.privacy._rdp import (
+        EpsilonLowerBound,
+        RDPCurve,
+        epsilon_lower_bound,
+        gaussian_delta,
+        gaussian_epsilon,
+        gaussian_rdp,
+        gaussian_sigma,
+        laplace_rdp,
+        poisson_gaussian_rdp,
+        without_replacement_gaussian_rdp,
+    )
+    from aboveboard.privacy.ldp_cdf import (
+        CurrentStatusRandomizer,
+        GoodnessOfFit,
+        LDPCurrentStatusCDF,
+    )
 
 __all__ = [
     "CurrentStatusRandomizer",
+    "EpsilonLowerBound",
     "GoodnessOfFit",
     "LDPCurrentStatusCDF",
+    "RDPCurve",
+    "epsilon_lower_bound",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_rdp",
+    "gaussian_sigma",
+    "laplace_rdp",
+    "poisson_gaussian_rdp",
+    "without_replacement_gaussian_rdp",
 ]
 
 _MODULES = {
     "CurrentStatusRandomizer": "ldp_cdf",
+    "EpsilonLowerBound": "_rdp",
     "GoodnessOfFit": "ldp_cdf",
     "LDPCurrentStatusCDF": "ldp_cdf",
+    "RDPCurve": "_rdp",
+    "epsilon_lower_bound": "_rdp",
+    "gaussian_delta": "_rdp",
+    "gaussian_epsilon": "_rdp",
+    "gaussian_rdp": "_rdp",
+    "gaussian_sigma": "_rdp",
+    "laplace_rdp": "_rdp",
+    "poisson_gaussian_rdp": "_rdp",
+    "without_replacement_gaussian_rdp": "_rdp",
 }
 """The method that each name belongs to; its module is loaded when the name is asked for."""
 
