@@ -357,7 +357,7 @@ class _SquareWave:
         near = x + b * (2 * rng.random(len(x)) - 1)
         far = rng.random(len(x))  # even over what is left: [-b, x - b] and [x + b, 1 + b]
         far = np.where(far < x, far - b, far + b)
-        return np.where(rng.random(len(x)) < self._near, near, far)
+        return np.where(rng.random(len(x)) < self._near, near, far)  # type: ignore[no-any-return]
 
     def frequencies(self, reports: Floats, *, smooth: bool) -> Floats:
         """Return the frequency of each of the cuts, by expectation maximisation, smoothed after each step or not."""
