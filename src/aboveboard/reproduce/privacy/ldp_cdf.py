@@ -357,7 +357,7 @@ class _SquareWave:
         near = x + b * (2 * rng.random(len(x)) - 1)
         far = rng.random(len(x))  # even over what is left: [-b, x - b] and [x + b, 1 + b]
         far = np.where(far < x, far - b, far + b)
-        return np.where(rng.random(len(x)) < self._near, near, far)  # type: ignore[no-any-return]
+        return np.asarray(np.where(rng.random(len(x)) < self._near, near, far))
 
     def frequencies(self, reports: Floats, *, smooth: bool) -> Floats:
         """Return the frequency of each of the cuts, by expectation maximisation, smoothed after each step or not."""
@@ -367,7 +367,7 @@ class _SquareWave:
         likelihood = -np.inf
         for _ in range(10_000):
             expected = self._channel @ shares
-            shares = np.asarray(shares * (self._channel.T @ (counts / expected)))
+            shares = shares * (self._channel.T @ (counts / expected))
             shares = shares / shares.sum()
             if smooth:
                 shares = np.convolve(np.pad(shares, 1, mode="edge"), (0.25, 0.5, 0.25), mode="valid")
