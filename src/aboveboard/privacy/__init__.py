@@ -16,6 +16,11 @@ if TYPE_CHECKING:
         poisson_gaussian_rdp,
         without_replacement_gaussian_rdp,
     )
+    from aboveboard.privacy.ldp_cdf import (
+        CurrentStatusRandomizer,
+        GoodnessOfFit,
+        LDPCurrentStatusCDF,
+    )
     from aboveboard.privacy.membership import (
         Attack,
         AttackRate,
@@ -29,7 +34,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Attack",
     "AttackRate",
+    "CurrentStatusRandomizer",
     "EpsilonLowerBound",
+    "GoodnessOfFit",
+    "LDPCurrentStatusCDF",
     "RDPCurve",
     "attack_rates",
     "epsilon_lower_bound",
@@ -49,7 +57,10 @@ __all__ = [
 _MODULES = {
     "Attack": "membership",
     "AttackRate": "membership",
+    "CurrentStatusRandomizer": "ldp_cdf",
     "EpsilonLowerBound": "_rdp",
+    "GoodnessOfFit": "ldp_cdf",
+    "LDPCurrentStatusCDF": "ldp_cdf",
     "RDPCurve": "_rdp",
     "attack_rates": "membership",
     "epsilon_lower_bound": "_rdp",
