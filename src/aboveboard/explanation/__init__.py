@@ -1,9 +1,16 @@
-"""Explanation: why was one answer given, and because of which data?"""
+"""Explanation: why does a model answer as it does, and which of its training data made it do so?"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from aboveboard.explanation.data_value_embedding import (
+        DataValueEmbedding,
+        Embeddings,
+        RetrainComparison,
+        TrajectoryRecorder,
+        exact_tsloo,
+    )
     from aboveboard.explanation.gefa import (
         GEFA,
         Attribution,
@@ -20,15 +27,25 @@ __all__ = [
     "GEFA",
     "Attribution",
     "Attributions",
+    "DataValueEmbedding",
+    "Embeddings",
     "ImageMasker",
+    "RetrainComparison",
     "TabularMasker",
     "TokenMasker",
+    "TrajectoryRecorder",
     "exact_shapley",
+    "exact_tsloo",
     "published_gefa",
     "shapley_from_game",
 ]
 
-_MODULES = {
+_MODULES: dict[str, str] = {
+    "DataValueEmbedding": "data_value_embedding",
+    "Embeddings": "data_value_embedding",
+    "RetrainComparison": "data_value_embedding",
+    "TrajectoryRecorder": "data_value_embedding",
+    "exact_tsloo": "data_value_embedding",
     "GEFA": "gefa",
     "Attribution": "gefa",
     "Attributions": "gefa",

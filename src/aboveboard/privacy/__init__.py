@@ -4,11 +4,78 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    pass
+    from aboveboard.privacy._rdp import (
+        EpsilonLowerBound,
+        RDPCurve,
+        epsilon_lower_bound,
+        gaussian_delta,
+        gaussian_epsilon,
+        gaussian_rdp,
+        gaussian_sigma,
+        laplace_rdp,
+        poisson_gaussian_rdp,
+        without_replacement_gaussian_rdp,
+    )
+    from aboveboard.privacy.ldp_cdf import (
+        CurrentStatusRandomizer,
+        GoodnessOfFit,
+        LDPCurrentStatusCDF,
+    )
+    from aboveboard.privacy.membership import (
+        Attack,
+        AttackRate,
+        attack_rates,
+        likelihood_ratio_attack,
+        likelihood_ratios,
+        membership_audit,
+        score_attack,
+    )
 
-__all__: list[str] = []
+__all__ = [
+    "Attack",
+    "AttackRate",
+    "CurrentStatusRandomizer",
+    "EpsilonLowerBound",
+    "GoodnessOfFit",
+    "LDPCurrentStatusCDF",
+    "RDPCurve",
+    "attack_rates",
+    "epsilon_lower_bound",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_rdp",
+    "gaussian_sigma",
+    "laplace_rdp",
+    "likelihood_ratio_attack",
+    "likelihood_ratios",
+    "membership_audit",
+    "poisson_gaussian_rdp",
+    "score_attack",
+    "without_replacement_gaussian_rdp",
+]
 
-_MODULES: dict[str, str] = {}
+_MODULES = {
+    "Attack": "membership",
+    "AttackRate": "membership",
+    "CurrentStatusRandomizer": "ldp_cdf",
+    "EpsilonLowerBound": "_rdp",
+    "GoodnessOfFit": "ldp_cdf",
+    "LDPCurrentStatusCDF": "ldp_cdf",
+    "RDPCurve": "_rdp",
+    "attack_rates": "membership",
+    "epsilon_lower_bound": "_rdp",
+    "gaussian_delta": "_rdp",
+    "gaussian_epsilon": "_rdp",
+    "gaussian_rdp": "_rdp",
+    "gaussian_sigma": "_rdp",
+    "laplace_rdp": "_rdp",
+    "likelihood_ratio_attack": "membership",
+    "likelihood_ratios": "membership",
+    "membership_audit": "membership",
+    "poisson_gaussian_rdp": "_rdp",
+    "score_attack": "membership",
+    "without_replacement_gaussian_rdp": "_rdp",
+}
 """The method that each name belongs to; its module is loaded when the name is asked for."""
 
 
