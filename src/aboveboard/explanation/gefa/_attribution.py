@@ -381,7 +381,7 @@ def _ranks(values: Sequence[Any]) -> Floats:
     if numbers.nunique() < 2:
         return np.where(numbers.isna(), np.nan, 0.5).astype(np.float64)
     place = numbers.rank(method="average")
-    return ((place - place.min()) / (place.max() - place.min())).to_numpy(dtype=np.float64)
+    return ((place - place.min()) / (place.max() - place.min())).to_numpy(dtype=np.float64)  # type: ignore[return-value]
 
 
 def _number(value: float) -> str:
