@@ -57,8 +57,8 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
         (
             "The body of the paper was not at hand: sets and rates follow its abstract, and Dwork, Nikolov and Talwar. "
             "Worst-case rates in the limit cannot be shown at these sizes.",
-            "Bounds of the criteria on sparse rows and on other methods are ours. With few rows Private-PGM errs less: it "
-            "fits a distribution over all combinations of values, of which 10 columns have 1,024 and 40 a million "
+            "Bounds of the criteria on sparse rows and on other methods are ours. With few rows Private-PGM errs less: "
+            "it fits a distribution over all combinations of values, of which 10 columns have 1,024 and 40 a million "
             "millions. With sparse rows and 30,000 of them, noise is small, and clipping alone takes half of it off.",
             "Word vectors, which the paper motivates, are not in the bundled data: vectors are random, of rank 12.",
         ),
