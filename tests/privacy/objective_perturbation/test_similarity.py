@@ -90,6 +90,14 @@ def test_vectors_of_another_length_are_refused():
         private_cosine_similarity(2 * _unit(5, 2, 0), shift=0.01)
     with pytest.raises(InputError, match="finite numbers"):
         private_cosine_similarity([[np.nan]], shift=0.01)
+    with pytest.raises(InputError, match="one vector"):
+        private_cosine_similarity([[1.0]], shift=0.01)
+
+
+def test_one_item_has_a_norm_and_is_like_itself():
+    release = private_item_similarity(np.ones((500, 1)), epsilon=5.0, random_state=0)
+    assert release.matrix.tolist() == [[1.0]]
+    assert release.gram[0, 0] == pytest.approx(500, abs=10)
 
 
 # --- items ------------------------------------------------------------------------------------------------------------

@@ -1,13 +1,13 @@
 """Cosine similarities: between given vectors, or between items that users have in common."""
 
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from aboveboard.core import Assumption, Certificate, InputError
-from aboveboard.privacy._rdp.checked import checked_positive
+from aboveboard.privacy._rdp.checked import checked_positive, checked_whole
 from aboveboard.privacy.objective_perturbation._gaussian import Gaussian, NoiseKind, RandomState, calibrated_sigma
 from aboveboard.privacy.objective_perturbation._mechanism import error_bound, gaussian_certificate
 from aboveboard.privacy.objective_perturbation._projections import (
@@ -122,11 +122,13 @@ def private_cosine_similarity(
     """
     vectors = _checked_matrix(V)
     n, d = vectors.shape
+    if n < 2:
+        raise InputError("there is one vector", expected="two or more, to be alike")
     if not np.allclose(np.linalg.norm(vectors, axis=1), 1.0, rtol=0, atol=_UNIT):
         raise InputError("a row has a norm other than 1", remedy="Divide each row by its norm")
     if solver not in ("dykstra", "alternating"):
         raise InputError(f"solver is {solver!r}", expected="'dykstra' or 'alternating'")
-    _refuse_few_rounds(max_iter)
+    checked_whole(max_iter, "max_iter")
     sensitivity, neighbours = _sensitivity(shift, sensitivity, n)
     sensitivity += 2 * d * n * 2.0**-52  # sums of d products, in float64
     gaussian = Gaussian.choose(noise, random_state)
@@ -311,8 +313,3 @@ def _checked_rows(rows: Floats, clip: bool) -> Floats:
             remedy="Divide all rows by a public bound of their norms, or pass clip=True to shorten longer ones",
         )
     return rows
-
-
-def _refuse_few_rounds(max_iter: Any) -> None:
-    if isinstance(max_iter, bool) or not max_iter >= 1:
-        raise InputError(f"max_iter is {max_iter!r}", expected="1 or more")
