@@ -21,6 +21,15 @@ if TYPE_CHECKING:
         GoodnessOfFit,
         LDPCurrentStatusCDF,
     )
+    from aboveboard.privacy.membership import (
+        Attack,
+        AttackRate,
+        attack_rates,
+        likelihood_ratio_attack,
+        likelihood_ratios,
+        membership_audit,
+        score_attack,
+    )
     from aboveboard.privacy.objective_perturbation import (
         PrivateMarginals,
         Release,
@@ -37,6 +46,8 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Attack",
+    "AttackRate",
     "CurrentStatusRandomizer",
     "EpsilonLowerBound",
     "GoodnessOfFit",
@@ -46,6 +57,7 @@ __all__ = [
     "Release",
     "Similarity",
     "alternate",
+    "attack_rates",
     "dykstra",
     "epsilon_lower_bound",
     "gaussian_delta",
@@ -53,6 +65,9 @@ __all__ = [
     "gaussian_rdp",
     "gaussian_sigma",
     "laplace_rdp",
+    "likelihood_ratio_attack",
+    "likelihood_ratios",
+    "membership_audit",
     "perturb_and_project",
     "poisson_gaussian_rdp",
     "private_cosine_similarity",
@@ -61,10 +76,13 @@ __all__ = [
     "project_psd",
     "project_pseudo_moments",
     "project_simplex_ball",
+    "score_attack",
     "without_replacement_gaussian_rdp",
 ]
 
 _MODULES = {
+    "Attack": "membership",
+    "AttackRate": "membership",
     "CurrentStatusRandomizer": "ldp_cdf",
     "EpsilonLowerBound": "_rdp",
     "GoodnessOfFit": "ldp_cdf",
@@ -74,6 +92,7 @@ _MODULES = {
     "Release": "objective_perturbation",
     "Similarity": "objective_perturbation",
     "alternate": "objective_perturbation",
+    "attack_rates": "membership",
     "dykstra": "objective_perturbation",
     "epsilon_lower_bound": "_rdp",
     "gaussian_delta": "_rdp",
@@ -81,6 +100,9 @@ _MODULES = {
     "gaussian_rdp": "_rdp",
     "gaussian_sigma": "_rdp",
     "laplace_rdp": "_rdp",
+    "likelihood_ratio_attack": "membership",
+    "likelihood_ratios": "membership",
+    "membership_audit": "membership",
     "perturb_and_project": "objective_perturbation",
     "poisson_gaussian_rdp": "_rdp",
     "private_cosine_similarity": "objective_perturbation",
@@ -89,6 +111,7 @@ _MODULES = {
     "project_psd": "objective_perturbation",
     "project_pseudo_moments": "objective_perturbation",
     "project_simplex_ball": "objective_perturbation",
+    "score_attack": "membership",
     "without_replacement_gaussian_rdp": "_rdp",
 }
 """The method that each name belongs to; its module is loaded when the name is asked for."""
