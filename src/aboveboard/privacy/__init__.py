@@ -16,10 +16,24 @@ if TYPE_CHECKING:
         poisson_gaussian_rdp,
         without_replacement_gaussian_rdp,
     )
+    from aboveboard.privacy.hidden_state_noisy_sgd import (
+        ConvexSmoothLoss,
+        HiddenStateAccountant,
+        HolderLoss,
+        LastIterateBound,
+        SmoothLoss,
+        StronglyConvexLoss,
+    )
 
 __all__ = [
+    "ConvexSmoothLoss",
     "EpsilonLowerBound",
+    "HiddenStateAccountant",
+    "HolderLoss",
+    "LastIterateBound",
     "RDPCurve",
+    "SmoothLoss",
+    "StronglyConvexLoss",
     "epsilon_lower_bound",
     "gaussian_delta",
     "gaussian_epsilon",
@@ -31,6 +45,12 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ConvexSmoothLoss": "hidden_state_noisy_sgd",
+    "HiddenStateAccountant": "hidden_state_noisy_sgd",
+    "HolderLoss": "hidden_state_noisy_sgd",
+    "LastIterateBound": "hidden_state_noisy_sgd",
+    "SmoothLoss": "hidden_state_noisy_sgd",
+    "StronglyConvexLoss": "hidden_state_noisy_sgd",
     "EpsilonLowerBound": "_rdp",
     "RDPCurve": "_rdp",
     "epsilon_lower_bound": "_rdp",
