@@ -35,7 +35,7 @@ Effort = Literal["quick", "standard", "full"]
 Cost = Literal["light", "medium", "heavy"]
 Need = str
 """What a check needs. In the tabular suite: sensitive, score, model, train, reference, reference predictions, reference
-labels; in the others: the role of a column."""
+labels, other model; in the others: the role of a column."""
 Streams = Literal["sums", "sample", "no"]
 
 EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
@@ -50,6 +50,7 @@ AREAS: Final[dict[str, str]] = {
     "model": "Sanity of the model",
     "strategic": "Gaming",
     "unlearning": "Forgetting",
+    "privacy": "Privacy",
     "ranking": "Rankings",
     "feeds": "Feeds of comments",
     "networks": "Networks of opinions",
@@ -148,6 +149,17 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         cost="medium",
         row_cap=(5_000, 50_000, 200_000),
         needs=frozenset({"train"}),
+    ),
+    CheckSpec(
+        name="model_multiplicity",
+        area="uncertainty",
+        title="Another model, another decision",
+        question="For how many people would another model, as good as this one, decide otherwise?",
+        cost="medium",
+        row_cap=(20_000, 200_000, None),
+        tasks=frozenset({"binary", "multiclass"}),
+        needs=frozenset({"other model"}),
+        streams="no",
     ),
     CheckSpec(
         name="group_fairness",
@@ -325,6 +337,15 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         area="unlearning",
         title="Forgetting",
         question="What does it cost to take one person's row out of the model?",
+        cost="heavy",
+        row_cap=(5_000, 50_000, None),
+        needs=frozenset({"model", "train"}),
+    ),
+    CheckSpec(
+        name="membership",
+        area="privacy",
+        title="Membership",
+        question="Can it be told from the model's answers whose rows it was trained on?",
         cost="heavy",
         row_cap=(5_000, 50_000, None),
         needs=frozenset({"model", "train"}),
