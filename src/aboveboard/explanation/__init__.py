@@ -11,8 +11,34 @@ if TYPE_CHECKING:
         TrajectoryRecorder,
         exact_tsloo,
     )
+    from aboveboard.explanation.gefa import (
+        GEFA,
+        Attribution,
+        Attributions,
+        ImageMasker,
+        TabularMasker,
+        TokenMasker,
+        exact_shapley,
+        published_gefa,
+        shapley_from_game,
+    )
 
-__all__ = ["DataValueEmbedding", "Embeddings", "RetrainComparison", "TrajectoryRecorder", "exact_tsloo"]
+__all__ = [
+    "GEFA",
+    "Attribution",
+    "Attributions",
+    "DataValueEmbedding",
+    "Embeddings",
+    "ImageMasker",
+    "RetrainComparison",
+    "TabularMasker",
+    "TokenMasker",
+    "TrajectoryRecorder",
+    "exact_shapley",
+    "exact_tsloo",
+    "published_gefa",
+    "shapley_from_game",
+]
 
 _MODULES: dict[str, str] = {
     "DataValueEmbedding": "data_value_embedding",
@@ -20,6 +46,15 @@ _MODULES: dict[str, str] = {
     "RetrainComparison": "data_value_embedding",
     "TrajectoryRecorder": "data_value_embedding",
     "exact_tsloo": "data_value_embedding",
+    "GEFA": "gefa",
+    "Attribution": "gefa",
+    "Attributions": "gefa",
+    "ImageMasker": "gefa",
+    "TabularMasker": "gefa",
+    "TokenMasker": "gefa",
+    "exact_shapley": "gefa",
+    "published_gefa": "gefa",
+    "shapley_from_game": "gefa",
 }
 """The method that each name belongs to; its module is loaded when the name is asked for."""
 
