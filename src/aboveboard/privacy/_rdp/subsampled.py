@@ -137,7 +137,8 @@ def _without_replacement(sigma: float, q: float, alphas: Floats) -> Floats:
     j = np.arange(2.0, whole[-1] + 1)
     binomial = np.full((len(whole), len(j)), -np.inf)
     inside = j <= whole[:, None]
-    binomial[inside] = _log_binomial(np.broadcast_to(whole[:, None], inside.shape)[inside], np.nonzero(inside)[1] + 2.0)
+    row, column = np.nonzero(inside)
+    binomial[inside] = _log_binomial(whole[row], j[column])
     logs = binomial + j * math.log(q) + _log_swaps(sigma, int(whole[-1]))
     cumulants = np.logaddexp(0.0, logsumexp(logs, axis=1))  # (alpha - 1) times the divergence, convex in alpha
     values = np.full(alphas.shape, np.inf)
