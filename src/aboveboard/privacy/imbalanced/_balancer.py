@@ -71,7 +71,7 @@ class PrivateSyntheticBalancer(BaseEstimator):  # type: ignore[misc]
     >>> bounds = {"age": (17, 90), "education_num": (1, 16), "hours_per_week": (1, 99)}
     >>> balancer = PrivateSyntheticBalancer(1.0, 1e-6, synthesizer="independent", bounds=bounds, random_state=0)
     >>> rows, labels = balancer.fit_resample(X, adult.y_binary)
-    >>> float(labels.mean())
+    >>> round(float(labels.mean()), 3)
     0.5
     >>> model = HistGradientBoostingClassifier(random_state=0).fit(rows, labels)  # as private as the rows
     """
