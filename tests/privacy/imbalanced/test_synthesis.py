@@ -1,6 +1,7 @@
 """Codebooks, measured tables, independent synthetic rows and the balancer."""
 
 import math
+import sys
 
 import numpy as np
 import pandas as pd
@@ -12,8 +13,13 @@ from scipy.stats import chisquare
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.metrics import roc_auc_score
 
-from aboveboard.core import InputError
-from aboveboard.privacy import IndependentSynthesizer, PrivateSyntheticBalancer, RDPCurve
+from aboveboard.core import InputError, MissingExtra
+from aboveboard.privacy import (
+    IndependentSynthesizer,
+    PrivateSyntheticBalancer,
+    PrivateWeightedSGDClassifier,
+    RDPCurve,
+)
 from aboveboard.privacy._noise import noise_source
 from aboveboard.privacy.imbalanced._codebook import Codebook
 from aboveboard.privacy.imbalanced._marginals import (
@@ -234,3 +240,12 @@ def test_bad_options_of_the_balancer_are_refused(options, said):
         balanced(**options).fit_resample(X, y)
     with pytest.raises(InputError, match="Only binary"):
         balanced().fit_resample(X, np.arange(50) % 3)
+
+
+def test_without_its_extra_the_error_names_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    X, y = table(50)
+    with pytest.raises(MissingExtra, match=r"GEMSynthesizer.*aboveboard\[torch\]"):
+        balanced(synthesizer="gem").fit_resample(X, y)
+    with pytest.raises(MissingExtra, match=r"PrivateWeightedSGDClassifier.*aboveboard\[torch\]"):
+        PrivateWeightedSGDClassifier().fit(X[["height"]], y)
