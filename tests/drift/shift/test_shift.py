@@ -279,6 +279,7 @@ def test_infinite_and_huge_values_are_survived(flipped, sign, fast):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("default", [True, False])
 def test_without_a_shift_the_level_holds(default, sign, fast):
     """2,000 fits with logistic nuisances (200 with the default learners): at most the 99 % point of a 5 % test."""
