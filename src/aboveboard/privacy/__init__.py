@@ -38,6 +38,10 @@ if TYPE_CHECKING:
         membership_audit,
         score_attack,
     )
+    from aboveboard.privacy.noisy_sgd import (
+        NoisySGDClassifier,
+        canary_lower_bound,
+    )
     from aboveboard.privacy.objective_perturbation import (
         PrivateMarginals,
         Release,
@@ -64,6 +68,7 @@ __all__ = [
     "HolderLoss",
     "LDPCurrentStatusCDF",
     "LastIterateBound",
+    "NoisySGDClassifier",
     "PrivateMarginals",
     "RDPCurve",
     "Release",
@@ -72,6 +77,7 @@ __all__ = [
     "StronglyConvexLoss",
     "alternate",
     "attack_rates",
+    "canary_lower_bound",
     "dykstra",
     "epsilon_lower_bound",
     "gaussian_delta",
@@ -105,6 +111,7 @@ _MODULES = {
     "HolderLoss": "hidden_state_noisy_sgd",
     "LDPCurrentStatusCDF": "ldp_cdf",
     "LastIterateBound": "hidden_state_noisy_sgd",
+    "NoisySGDClassifier": "noisy_sgd",
     "PrivateMarginals": "objective_perturbation",
     "RDPCurve": "_rdp",
     "Release": "objective_perturbation",
@@ -113,6 +120,7 @@ _MODULES = {
     "StronglyConvexLoss": "hidden_state_noisy_sgd",
     "alternate": "objective_perturbation",
     "attack_rates": "membership",
+    "canary_lower_bound": "noisy_sgd",
     "dykstra": "objective_perturbation",
     "epsilon_lower_bound": "_rdp",
     "gaussian_delta": "_rdp",
