@@ -260,7 +260,7 @@ def _encoded(X: pd.DataFrame) -> Floats:
     """Return numbers by public ranges and categories one-hot, in rows of norm 1 at most; missing ones are 0."""
     numbers = [np.clip((X[name] - low) / (high - low), 0, 1) for name, (low, high) in _PUBLIC.items()]
     dummies = pd.get_dummies(X.select_dtypes("category"), dtype=np.float64)  # by the categories of the data set's type
-    return np.column_stack([*numbers, dummies]) / np.sqrt(X.shape[1])
+    return np.asarray(np.column_stack([*numbers, dummies]) / np.sqrt(X.shape[1]))
 
 
 def _as_if_charged(n: int, steps: int, epsilon: float) -> float:
@@ -321,4 +321,4 @@ def _fashion(seed: int) -> Table:
 
 def _unit_rows(images: Any) -> Floats:
     flat = np.asarray(images, dtype=np.float64).reshape(len(images), -1)
-    return flat / np.linalg.norm(flat, axis=1, keepdims=True)
+    return np.asarray(flat / np.linalg.norm(flat, axis=1, keepdims=True))
