@@ -43,6 +43,7 @@ EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
 AREAS: Final[dict[str, str]] = {
     "performance": "Performance and calibration",
     "uncertainty": "When not to trust an answer",
+    "explanation": "Reasons",
     "fairness": "Group fairness",
     "leaks": "Proxies and leaks",
     "data": "Data quality",
@@ -160,6 +161,15 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         tasks=frozenset({"binary", "multiclass"}),
         needs=frozenset({"other model"}),
         streams="no",
+    ),
+    CheckSpec(
+        name="reasons",
+        area="explanation",
+        title="Reasons",
+        question="Which columns drive the answers, how stable is that, and does a sensitive attribute or a proxy?",
+        cost="medium",
+        row_cap=(2_000, 20_000, 200_000),
+        needs=frozenset({"model"}),
     ),
     CheckSpec(
         name="group_fairness",

@@ -219,6 +219,12 @@ def test_the_certificate_of_the_last_step_of_a_pipeline_counts(forest):
     assert membership._promised(given) == (3.0, 0.0)
 
 
+def test_a_model_with_steps_of_another_kind_is_no_pipeline(forest):
+    model = certified(forest, epsilon=3.0)
+    model.steps = None
+    assert membership._promised(subject(model)) == (3.0, 0.0)
+
+
 @pytest.mark.parametrize("parameters", [{}, {"epsilon": float("inf")}])
 def test_a_certificate_without_a_finite_epsilon_promises_nothing(forest, parameters):
     assert membership._promised(subject(certified(forest, **parameters))) == (None, 1e-5)

@@ -281,9 +281,11 @@ def _promised(subject: Subject) -> tuple[float | None, float]:
 
     A promise for adding or removing a row holds twice for replacing one: it is left out, and the other put in.
     """
+    from sklearn.pipeline import Pipeline
+
     assert subject.model is not None
     model = subject.model.model
-    certificate = getattr(model.steps[-1][1] if hasattr(model, "steps") else model, "certificate_", None)
+    certificate = getattr(model[-1] if isinstance(model, Pipeline) else model, "certificate_", None)
     parameters = getattr(certificate, "parameters", {})
     epsilon, delta = parameters.get("epsilon"), parameters.get("delta", 0.0)
     if getattr(certificate, "kind", "") != "differential privacy" or epsilon is None or not math.isfinite(epsilon):
