@@ -60,8 +60,9 @@ def run(scale: Scale, *, random_state: int) -> Outcome:
         (
             "diffprivlib perturbs the objective and keeps pure differential privacy (delta = 0), which is more than "
             "the others promise; its penalty is set to the same objective, and rows are the same.",
-            "Where a run of 300 steps beats one of 1000 at a small epsilon, noise outweighs what the last steps learn, and "
-            "stopping early is the better penalty. At an equal number of steps this accounting never asks for more noise.",
+            "Where a run of 300 steps beats one of 1000 at a small epsilon, noise outweighs what the last steps learn, "
+            "and stopping early is the better penalty. At an equal number of steps this accounting never asks for more "
+            "noise.",
             "What the canaries prove stays far below the certificate with this few trials: most of the gap is that of "
             "the counting, some is that gradients rarely are as long as they may be.",
         ),
