@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from aboveboard.auditing import Report, audit, compare, open_model
 
 _SUBPACKAGES = frozenset(
-    {"auditing", "collective", "core", "data", "drift", "fairness", "reproduce", "testing", "unlearning"}
-)
+    {
+        "auditing", "collective", "core", "data", "drift", "fairness", "privacy", "reproduce", "testing", "uncertainty",
+        "unlearning",
+    }
+)  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
