@@ -1,7 +1,7 @@
 """How much noise the clients must add, and what it proves when the server and some of the clients are against them."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Literal, get_args
 
 import numpy as np
@@ -360,23 +360,22 @@ def calibrate_federated_noise(
     if ratio != "best" and not (isinstance(ratio, int | float) and 0 <= ratio <= _LARGEST_RATIO):
         raise InputError(f"ratio is {ratio!r}", expected=f"'best', or a number from 0 to {_LARGEST_RATIO:g}")
 
-    m = n_clients - (byzantine if colluding is None else colluding)
+    local = FederatedNoise(
+        n_clients=n_clients, steps=steps, byzantine=byzantine, colluding=colluding, sigma_ind=1.0, clip=clip,
+        batch_size=batch_size, sampling=sampling, sampling_rate=sampling_rate, unit=unit, delta=delta,
+    )  # fmt: skip
+    m, sensitivity = local.secretive, local.sensitivity
     if trust == "nobody":
         chosen = 0.0
     else:
         chosen = _best_ratio(n_clients, byzantine, m) if ratio == "best" else float(ratio)
 
     def with_effective(sigma: float) -> FederatedNoise:
+        if trust == "server":
+            return replace(local, sigma_ind=0.0, sigma_server=sigma / n_clients)
         own = sigma * math.sqrt((1.0 + chosen**2) / (1.0 + m * chosen**2))
-        at_clients = trust != "server"
-        return FederatedNoise(
-            n_clients=n_clients, steps=steps, byzantine=byzantine, colluding=colluding, clip=clip,
-            sigma_ind=own if at_clients else 0.0, sigma_cor=chosen * own if at_clients else 0.0,
-            sigma_server=0.0 if at_clients else sigma / n_clients,
-            batch_size=batch_size, sampling=sampling, sampling_rate=sampling_rate, unit=unit, delta=delta,
-        )  # fmt: skip
+        return replace(local, sigma_ind=own, sigma_cor=chosen * own)
 
-    sensitivity = with_effective(1.0).sensitivity
     if sampling != "any":
         multiplier = smallest_noise(lambda times: with_effective(times * sensitivity).epsilon(), epsilon)
     elif conversion == "exact":

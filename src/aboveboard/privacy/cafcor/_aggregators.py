@@ -238,7 +238,7 @@ def _squared_distances(products: Floats) -> Floats:
 
 
 def _rows(x: Any, f: int) -> Floats:
-    rows = np.asarray(x.detach().cpu().numpy() if _is_tensor(x) else x, dtype=np.float64)
+    rows = np.asarray(x.detach().double().cpu().numpy() if _is_tensor(x) else x, dtype=np.float64)
     if rows.ndim != 2 or not rows.size:
         raise InputError(f"the vectors have the shape {rows.shape}", expected="a matrix with one row per client")
     if not (np.abs(rows) <= LARGEST).all():

@@ -107,8 +107,9 @@ class CafCorStrategy(_strategy.FedAvg):  # type: ignore[misc]
                 byzantine=self._noise.byzantine,
                 aggregator=self._aggregator,
             )
-        config[_ROUND] = self._server.open_round()
-        messages: Iterable[Any] = super().configure_train(server_round, arrays, config, grid)
+        # a copy: a message that still waits must not take on the number of a later round
+        numbered = _app.ConfigRecord(dict(config) | {_ROUND: self._server.open_round()})
+        messages: Iterable[Any] = super().configure_train(server_round, arrays, numbered, grid)
         return messages
 
     def aggregate_train(self, server_round: int, replies: Iterable[Any]) -> tuple[Any, Any]:
@@ -174,7 +175,7 @@ def cafcor_client_app(
     """
     app = _clientapp.ClientApp()
 
-    @app.train()
+    @app.train()  # type: ignore[untyped-decorator]
     def train(message: Any, context: Any) -> Any:
         objective = objective_of(model)
         client = _restored(client_of(context), context)

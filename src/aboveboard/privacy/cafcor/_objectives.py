@@ -79,7 +79,7 @@ class SoftmaxRegression:
         errors = softmax(self.decision(parameters, X), axis=1)
         errors[np.arange(len(y)), y] -= 1.0
         norms = np.sqrt((np.einsum("ij,ij->i", X, X) + 1.0) * np.einsum("ij,ij->i", errors, errors))
-        errors *= np.minimum(1.0, clip / np.maximum(norms, np.finfo(X.dtype).tiny))[:, None]
+        errors *= (clip / np.maximum(norms, clip))[:, None]
         gradient = np.vstack([X.T @ errors, errors.sum(axis=0)])
         return np.asarray(gradient.ravel(), dtype=np.float64)
 
@@ -149,7 +149,7 @@ class ModuleObjective:
             part = slice(start, start + self._chunk)
             gradients = self._gradients(named, X[part], y[part])
             flat = self._torch.cat([gradients[name].flatten(1) for name in self._shapes], dim=1)
-            shares = (clip / flat.norm(dim=1).clamp(min=1e-30)).clamp(max=1.0)
+            shares = clip / flat.norm(dim=1).clamp(min=clip)
             total += (shares @ flat).double().cpu().numpy()
         return total
 

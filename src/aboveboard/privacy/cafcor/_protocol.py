@@ -75,8 +75,7 @@ def clipped_mean(gradients: ArrayLike, clip: float, batch_size: int | None = Non
     rows = np.asarray(gradients, dtype=np.float64)
     if rows.ndim != 2 or not np.isfinite(rows).all():
         raise InputError(f"gradients of shape {rows.shape}", expected="a matrix of finite numbers, one row per example")
-    norms = np.linalg.norm(rows, axis=1)
-    shares = np.minimum(1.0, clip / np.maximum(norms, np.finfo(np.float64).tiny))
+    shares = clip / np.maximum(np.linalg.norm(rows, axis=1), clip)
     return np.asarray(shares @ rows / (len(rows) if batch_size is None else batch_size))
 
 
@@ -346,15 +345,19 @@ class CafCorServer:
             raise Rejected(f"client {update.client!r} takes no part in round {self._round}", expected="a participant")
         if update.client in self._received:
             raise Rejected(f"client {update.client} has sent an update for round {self._round}", expected="one")
-        vector = np.asarray(update.vector)
+        try:
+            vector = np.asarray(update.vector)
+        except ValueError as error:
+            raise Rejected(f"client {update.client} sent no array", expected="a vector") from error
         if vector.shape != (self.dimension,) or not np.issubdtype(vector.dtype, np.floating):
             raise Rejected(
                 f"client {update.client} sent an array of shape {vector.shape} and type {vector.dtype}",
                 expected=f"{self.dimension} floating-point numbers",
             )
+        vector = vector.astype(np.float64)
         if not (np.abs(vector) <= LARGEST).all():
             raise Rejected(f"client {update.client} sent numbers that are missing or huge", expected="finite numbers")
-        self._received[update.client] = vector.astype(np.float64)
+        self._received[update.client] = vector
 
     def close_round(self) -> Aggregate:
         """Aggregate what was received.

@@ -303,7 +303,8 @@ class JointNoise:
         if asked not in self._cache:
             self._cache.clear()
             self._cache[asked] = self._drawn(round_number, (len(order), size))
-        return self._cache[asked][order.index(self._client)]
+        own: Floats = self._cache[asked][order.index(self._client)]
+        return own
 
     def _drawn(self, round_number: int, shape: tuple[int, int]) -> Floats:
         source = source_of(self._random_state, "noise of pairs", round_number)
