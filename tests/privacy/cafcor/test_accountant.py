@@ -54,6 +54,15 @@ def test_what_other_clients_share_among_each_other_only_adds_to_privacy(noise, s
         assert np.linalg.inv(found)[0, 0] ** -0.5 >= noise.effective_sigma * (1 - 1e-6)
 
 
+def test_a_client_that_sends_the_noise_of_its_pairs_bare_must_count_as_colluding():
+    noise = FederatedNoise(n_clients=10, colluding=0, sigma_ind=0.3, sigma_cor=0.9, steps=1)
+    bare = covariance(noise)
+    bare[4:, 4:] -= noise.sigma_ind**2 * np.eye(6)
+    effective = np.linalg.inv(bare)[0, 0] ** -0.5
+    counted = FederatedNoise(n_clients=10, colluding=6, sigma_ind=0.3, sigma_cor=0.9, steps=1)
+    assert counted.effective_sigma * (1 - 1e-9) <= effective < noise.effective_sigma
+
+
 @given(noises, st.integers(0, 5))
 def test_the_noise_on_the_mean_is_what_honest_messages_leave(noise, silent):
     n = noise.n_clients
@@ -170,7 +179,7 @@ def test_the_certificate_names_what_it_rests_on_and_makes_the_round_trip():
     assert "seeds of 5 of them" in certificate.guarantee
     assert "exp(3)" in certificate.guarantee
     assert "can be predicted" in certificate.numerics["noise_source"]
-    assert any("5 clients hand their seeds" in assumption.text for assumption in certificate.assumptions)
+    assert any("At most 5 clients hand their seeds" in assumption.text for assumption in certificate.assumptions)
     local = calibrate_federated_noise(3.0, 1e-5, trust="nobody", **PAPER).certificate()
     assert "seeds" not in local.guarantee
     central = calibrate_federated_noise(3.0, 1e-5, trust="server", **PAPER).certificate()

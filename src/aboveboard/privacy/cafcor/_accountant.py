@@ -49,8 +49,9 @@ class FederatedNoise:
     byzantine : int, default 0
         How many of them may send anything, fewer than half.
     colluding : int, optional
-        How many may hand their seeds to whoever reads the messages, the server for one. Default: `byzantine`. A client
-        that lies and keeps its seeds to itself does not count.
+        How many may let others know of their seeds: by handing them to whoever reads the messages, the server for one,
+        or by sending noise of pairs without noise of their own. Default: `byzantine`. A client that sends nothing, or
+        what has nothing to do with its seeds, does not count.
     sigma_ind, sigma_cor, sigma_server : float
         Standard deviation per coordinate of each client's own noise, of the noise of each pair of clients, and of what
         a trusted server adds to the mean.
@@ -85,9 +86,9 @@ class FederatedNoise:
         effective_sigma^2 = sigma_ind^2 (sigma_ind^2 + m sigma_cor^2) / (sigma_ind^2 + sigma_cor^2),
 
     exactly: from sigma_ind^2 (local privacy) to m sigma_ind^2 (as if a trusted server added noise) as sigma_cor grows.
-    It depends on a client's own pairs alone: other clients that stay away, send nonsense, or are told of other
-    participants can only add to it, since the inverse of the covariance is the resistance to ground of a network in
-    which every pair is a conductor.
+    It depends on a client's own pairs alone: others that stay away, send what has nothing to do with their seeds, or
+    are told of other participants can only add to it. For the inverse of the covariance is the resistance to ground of
+    a network in which every pair is a conductor, and each client's own noise one to ground.
 
     Examples
     --------
@@ -277,7 +278,12 @@ class FederatedNoise:
             told.append(Assumption("The server is honest, and keeps the messages to itself."))
             told.append(Assumption("The server takes the mean of the messages: other rules may move further."))
         if self.sigma_cor > 0:
-            told.append(Assumption(f"At most {self.n_clients - self.secretive} clients hand their seeds to others."))
+            told.append(
+                Assumption(
+                    f"At most {self.n_clients - self.secretive} clients hand their seeds to others, or send noise of "
+                    "pairs without noise of their own."
+                )
+            )
             told.append(
                 Assumption(
                     "The keys that the seeds come from were compared in a way that the server does not control, and "
