@@ -453,6 +453,59 @@ def test_a_model_that_needs_trust_is_status_2_with_the_flag_that_would_give_it(r
         assert all(name in page for name in trusted)
 
 
+def test_another_model_is_compared_with_from_a_function_and_from_a_column(run_whole, data, scoring):
+    options = ("--sensitive", "sex", "--only", "model_multiplicity", "--format", "json")
+    status, out, _ = run_whole("audit", data, *scoring, *options, "--model", "own_scoring:score", "--compare",
+                               "own_scoring:prints")  # fmt: skip
+    assert status == 0
+    report = json.loads(out)
+    assert report["subject"]["other_model"]["source"]["name"] == "own_scoring:prints"
+    (decisions,) = (f for f in report["findings"] if f["id"] == "model_multiplicity/decisions")
+    assert decisions["value"] == 0
+    assert "function, own_scoring:prints (function)" in Path("aboveboard-report/index.html").read_text(encoding="utf-8")
+    TABLE.assign(q=1 - TABLE["p"]).to_csv("two.csv", index=False)
+    status, out, _ = run_whole("audit", "two.csv", *BASIC, *options, "--compare-predictions", "q")
+    report = json.loads(out)
+    assert report["subject"]["other_model"] == {"model": "predictions given", "source": None}
+    assert "q" not in [feature["name"] for feature in report["subject"]["features"]]
+    (decisions,) = (f for f in report["findings"] if f["id"] == "model_multiplicity/decisions")
+    assert decisions["value"] > 0.9
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (("--compare", "own_scoring:dies"), 3, "Error: The other model (compare, --compare): the model crashed"),
+        (("--compare", "own_scoring:forgets"), 3, "The other model (compare, --compare): the model gave 400 answers"),
+        (("--compare", "nowhere.skops"), 2, "Error: the other model (compare, --compare): "),
+        (("--compare", "https://a.example/x"), 2, "--compare names an endpoint"),
+        (("--compare", "own_scoring:score"), 2, "--compare names the model itself"),
+        (("--compare", "a.skops", "--compare-predictions", "p"), 2, "both --compare and --compare-predictions"),
+        (("--compare-classes", "a,b"), 2, "--compare-classes was given and no --compare"),
+        (("--compare-predictions", "q"), 2, "no column 'q' for the predictions to compare with"),
+        (("--compare-predictions", "hours"), 2, "the other model (compare_predictions, --compare-predictions): "),
+    ],
+)
+def test_another_model_that_cannot_be_used_is_told_from_the_audited_one(run, data, scoring, options, status, message):
+    found, out, err = run("audit", data, *scoring, *FAST, "--model", "own_scoring:score", *options)
+    assert (found, out) == (status, "")
+    assert message in err
+
+
+def test_the_trust_that_another_model_needs_is_asked_for(run, data, scoring):
+    import joblib
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    joblib.dump(HistGradientBoostingClassifier(max_iter=3).fit(TABLE[["age"]], TABLE["income"]), "other.joblib")
+    options = ("audit", data, *BASIC, "--only", "model_multiplicity", "--compare", "other.joblib")
+    status, out, err = run(*options)
+    assert (status, out) == (2, "")
+    assert "the other model (compare, --compare): 'other.joblib' is a pickle" in err
+    status, _, err = run(*options, "--trust-pickle")
+    assert status == 0
+    assert "The other model: " in err
+
+
 def test_a_config_names_a_model_file_and_vouches_for_nothing(run, data, scoring):
     for text, message in (
         ("model = 'own_scoring:score'", "code to run is named on the command line only"),
@@ -983,3 +1036,40 @@ def test_the_checks_of_one_suite_can_be_listed_alone(run):
         assert "--suite ranking" in text
         assert "--setting votes=... (rank, score)" in text
         assert "limit rank_audit.dissent = 0.5" in text
+
+
+# --- admit ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_expert_is_asked_interrupted_and_goes_on(tmp_path):
+    lines = [json.dumps({"prompt": f"q{i}", "samples": [f"a{i}", f"b{i}"], "quality": [0.4, 0.6]}) for i in range(40)]
+    (tmp_path / "drafts.jsonl").write_text("\n".join(lines))
+    command = [sys.executable, "-m", "aboveboard.cli", "admit", "drafts.jsonl", "--alpha", "0.3"]
+    command += ["--stages", "generation,quality", "--score", "count"]
+
+    def answer(words):
+        return subprocess.run(command, cwd=tmp_path, input=words, capture_output=True, text=True, check=False)
+
+    first = answer("y\nn\ny\n")
+    assert first.returncode == 130
+    assert "Every answer is in drafts.answers.jsonl" in first.stderr
+    assert first.stdout == ""
+    assert len((tmp_path / "drafts.answers.jsonl").read_text().splitlines()) == 3
+    second = answer("b\ny\n" + "y\n" * 100)
+    assert second.returncode == 0, second.stderr
+    assert "at least 0.7" in second.stdout
+    answers = [json.loads(line)["admissible"] for line in (tmp_path / "drafts.answers.jsonl").read_text().splitlines()]
+    assert answers.count(False) == 1
+    from aboveboard.uncertainty import SCOPEGen
+
+    assert list(SCOPEGen.load(tmp_path / "drafts.scope.json").thresholds_) == ["generation", "quality"]
+    again = answer("")
+    assert (again.returncode, again.stdout) == (0, second.stdout)
+
+
+def test_drafts_that_cannot_be_used_are_status_2(run, tmp_path):
+    (tmp_path / "drafts.jsonl").write_text('{"samples": ["a"]}\n')
+    status, _, err = run("admit", "drafts.jsonl", "--stages", "generation", "--score", "count")
+    assert status == 2
+    assert "Error: there are 1 items for 1 calibrated stages" in err
+    assert run("admit", "nowhere.jsonl")[0] == 2

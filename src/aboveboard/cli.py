@@ -1,4 +1,4 @@
-"""The command line: audit, show, compare, methods, reproduce, data and cite.
+"""The command line: audit, show, compare, admit, methods, reproduce, data and cite.
 
 Importing this module loads neither NumPy, pandas, scikit-learn nor PyArrow, so that help and listings come at once.
 Errors become exit statuses in one place, `_Program`; results go to standard output, everything else to standard error.
@@ -48,8 +48,8 @@ _OF_ALL_SUITES: Final = frozenset({
 })  # fmt: skip
 """Options that every suite takes; the others belong to the tabular one."""
 _NEEDS_DATA: Final = (
-    "target", "model", "predictions", "sensitive", "train", "reference", "weight", "id", "cluster", "drop", "types",
-    "positive", "prediction_type", "threshold", "reference_group", "stream",
+    "target", "model", "predictions", "compare", "compare_predictions", "sensitive", "train", "reference", "weight",
+    "id", "cluster", "drop", "types", "positive", "prediction_type", "threshold", "reference_group", "stream",
 )  # fmt: skip
 
 
@@ -331,6 +331,8 @@ Examples:
       a model in a file, which runs in a process of its own
   aboveboard audit test.csv --target income --model https://host/predict --auth-env TOKEN --max-queries 500
       a model behind an address; the secret is in the environment variable TOKEN
+  aboveboard audit test.csv --target income --model model.skops --compare other.skops --trust known
+      for how many people would another model of the same accuracy decide otherwise?
   aboveboard audit june.csv --target income --predictions p --reference may.csv
       has anything changed since May: columns, scores, labels?
   aboveboard audit votes.csv --suite ranking --setting votes=rank
@@ -347,6 +349,7 @@ Exit status:
 _DATA = "Data"
 _MODEL = "The model"
 _ENDPOINT = "An endpoint as the model"
+_OTHER = "Another model for the same decisions"
 _READ = "How the data are read"
 _SUITES = "Data of another kind"
 _CHECKS = "Checks"
@@ -385,6 +388,13 @@ _OUT = "Output"
          help=f"For reading it, for each 100,000 rows, or for a request. Default: {DEFAULT_TIMEOUT:g}.")  # fmt: skip
 @_option(_MODEL, "--model-memory", type=float, metavar="GIB",
          help=f"What its process may hold. Default: {DEFAULT_MEMORY:g}.")  # fmt: skip
+@_option(_OTHER, "--compare", metavar="SOURCE", callback=_not_nothing,
+         help="Its file or module:function: for how many people does it decide otherwise? Trusted and bounded as the "
+         "model is. (For two reports: aboveboard compare.)")  # fmt: skip
+@_option(_OTHER, "--compare-predictions", metavar="COLUMN", multiple=True, callback=_not_nothing,
+         help="Its scores or labels in DATA, instead; once per class for several classes.")  # fmt: skip
+@_option(_OTHER, "--compare-classes", metavar="LABELS", multiple=True, callback=_listed,
+         help="Labels for its codes, as --model-classes.")  # fmt: skip
 @_option(_READ, "--stream/--no-stream", default=None,
          help="Read Parquet part by part. Default: where it would not fit into memory.")  # fmt: skip
 @_option(_ENDPOINT, "--auth-env", metavar="NAME", callback=_not_nothing,
@@ -555,7 +565,9 @@ def _refuse_early(options: Options) -> None:
                 expected=f"--predictions COLUMN, one of the columns of {options.data.name!r}, or --model SOURCE",
                 remedy="See: aboveboard audit --help",
             )
-    if options.model is None and (options.trust or options.trust_type or options.trust_pickle):
+    _refuse_other_early(options)
+    trusted = options.trust or options.trust_type or options.trust_pickle
+    if options.model is None and options.compare is None and trusted:
         raise InputError("something was trusted and no --model was given", expected="--trust with --model FILE.skops")
     if options.model is None or not is_address(options.model):
         strange = [name for name in _FOR_ENDPOINTS if getattr(options, name) is not None]
@@ -566,6 +578,28 @@ def _refuse_early(options: Options) -> None:
             )
     if options.seed < 0:
         raise InputError(f"the seed is {options.seed}", expected="a whole number, 0 or more")
+
+
+def _refuse_other_early(options: Options) -> None:
+    """Refuse another model that cannot be opened or told apart, before any work."""
+    if options.compare is not None and options.compare_predictions:
+        raise InputError(
+            "both --compare and --compare-predictions were given",
+            expected="one of the two: the other model, or its predictions in DATA",
+        )
+    if options.compare_classes and options.compare is None:
+        raise InputError("--compare-classes was given and no --compare", expected="both, or neither")
+    if options.compare is None:
+        return
+    if is_address(options.compare):
+        raise InputError(
+            "--compare names an endpoint, whose requests would not be planned and counted",
+            expected="a model file, or module:function",
+            remedy="Ask it about the rows and give its answers with --compare-predictions COLUMN; or in Python: "
+            "audit(..., compare=open_model(address, max_queries=...))",
+        )
+    if options.compare == options.model:
+        raise InputError(f"--compare names the model itself, {options.compare!r}", expected="another one")
 
 
 def _refuse_tabular_options(options: Options) -> None:
@@ -663,12 +697,17 @@ def _data_report(options: Options) -> "Report":
     }
     data = table if isinstance(table, StreamedTable) else table.frame
     known = table.first_rows(options.target) if isinstance(table, StreamedTable) else table.frame
-    with contextlib.nullcontext() if options.model is None else _opened(options, known, more) as model:
+    with (
+        contextlib.nullcontext() if options.model is None else _opened(options, known, more) as model,
+        contextlib.nullcontext() if options.compare is None else _opened_other(options, known) as other,
+    ):
         report = run_audit(
             model,
             data,
             options.target,
-            predictions=_predictions(options),
+            predictions=_named_columns(options.predictions),
+            compare=other,
+            compare_predictions=_named_columns(options.compare_predictions),
             prediction_type=options.prediction_type,
             sensitive_features=list(options.sensitive),
             train=None if train is None else train.frame,
@@ -688,8 +727,8 @@ def _data_report(options: Options) -> "Report":
     return replace(report, notes=(*read_notes, *report.notes))
 
 
-def _predictions(options: Options) -> str | list[str] | None:
-    return options.predictions[0] if len(options.predictions) == 1 else list(options.predictions) or None
+def _named_columns(columns: tuple[str, ...]) -> str | list[str] | None:
+    return columns[0] if len(columns) == 1 else list(columns) or None
 
 
 def _opened(options: Options, frame: "DataFrame", more: Mapping[str, int]) -> Any:
@@ -703,7 +742,7 @@ def _opened(options: Options, frame: "DataFrame", more: Mapping[str, int]) -> An
         return open_model(
             options.model,
             timeout=options.model_timeout,
-            classes=_labels_like(options, frame),
+            classes=_labels_like(options.model_classes, options, frame),
             answers=options.prediction_type or "auto",
             random_state=options.seed,
             announce=lambda question: _complain(_planned(question, options, more)),
@@ -714,10 +753,31 @@ def _opened(options: Options, frame: "DataFrame", more: Mapping[str, int]) -> An
         trust=options.trust,
         trust_types=options.trust_type,
         trust_pickle=options.trust_pickle,
-        classes=_labels_like(options, frame),
+        classes=_labels_like(options.model_classes, options, frame),
         timeout=options.model_timeout,
         memory=options.model_memory,
     )
+
+
+@contextlib.contextmanager
+def _opened_other(options: Options, frame: "DataFrame") -> Iterator[Any]:
+    """Open the model that --compare names, under the rules for --model; its process ends with the context."""
+    from aboveboard.auditing.models import open_model
+    from aboveboard.auditing.other_model import of_the_other
+
+    assert options.compare is not None
+    with of_the_other():
+        other = open_model(
+            options.compare,
+            trust=options.trust,
+            trust_types=options.trust_type,
+            trust_pickle=options.trust_pickle,
+            classes=_labels_like(options.compare_classes, options, frame),
+            timeout=options.model_timeout,
+            memory=options.model_memory,
+        )
+    with other:
+        yield other
 
 
 def _planned(question: Any, options: Options, more: Mapping[str, int]) -> str:
@@ -727,13 +787,13 @@ def _planned(question: Any, options: Options, more: Mapping[str, int]) -> str:
     return plan(question, checks, effort=options.effort, **more).text(options.max_queries)
 
 
-def _labels_like(options: Options, frame: "DataFrame") -> list[Any]:
-    """Return the labels of --model-classes as the target has them: numbers or true and false where it holds such."""
+def _labels_like(labels: Sequence[str], options: Options, frame: "DataFrame") -> list[Any]:
+    """Return labels that were typed as the target has them: numbers or true and false where it holds such."""
     from aboveboard.auditing.frames import plain_label
 
     values = frame[options.target].dropna().unique() if options.target in frame.columns else ()
     known = {plain_label(value): value for value in values}
-    return [known.get(label, label) for label in options.model_classes]
+    return [known.get(label, label) for label in labels]
 
 
 def _print_report(report: "Report", options: Options) -> None:
@@ -840,6 +900,71 @@ def compare(
     if comparison.verdict.status != gate.PASSED:
         _complain(_why_it_fails(comparison.verdict, fail_on, strict=strict))
     ctx.exit(comparison.verdict.status)
+
+
+# --- aboveboard admit -------------------------------------------------------------------------------------------------
+
+
+@main.command(cls=_SectionCommand, short_help="Ask an expert which drafts of a generator are acceptable.")
+@click.argument("items", type=click.Path(path_type=Path))
+@_option("Options", "--answers", type=click.Path(path_type=Path),
+         help="Where each answer is kept as it is given. Default: beside ITEMS, ending in .answers.jsonl.")  # fmt: skip
+@_option("Options", "--out", type=click.Path(path_type=Path),
+         help="Where the calibration is written. Default: beside ITEMS, ending in .scope.json.")  # fmt: skip
+@_option("Options", "--alpha", type=float, default=0.3, show_default=True,
+         help="How often a set may hold no acceptable draft.")  # fmt: skip
+@_option("Options", "--stages", metavar="NAMES", default="generation,diversity,quality", show_default=True,
+         help="Without spaces; duplicates is another one.")  # fmt: skip
+@_option("Options", "--score", type=click.Choice(["count", "sum", "max"]), default="sum", show_default=True,
+         help="Of the drafts drawn so far: how many, or of their quality.")  # fmt: skip
+@_option("Options", "--confidence", type=float, help="Make the level hold for the one calibration, this surely.")
+@_option("Options", "--seed", type=click.IntRange(min=0), default=0, show_default=True)
+@click.pass_context
+def admit(
+    ctx: click.Context,
+    items: Path,
+    answers: Path | None,
+    out: Path | None,
+    alpha: float,
+    stages: str,
+    score: Literal["count", "sum", "max"],
+    confidence: float | None,
+    seed: int,
+) -> None:
+    """Calibrate short sets of drafts: ask whether a draft is acceptable, as few times as the level allows.
+
+    ITEMS holds one JSON object per line: "samples" (drafts in the order they were drawn) and, as far as the stages need
+    them, "prompt", "quality" and "similarity". Ctrl-C stops; the same command goes on where it stopped.
+    """
+    from aboveboard.uncertainty import AnswerTakenBack, SCOPEGen, TerminalExpert, read_items
+
+    answers = answers or items.with_suffix(".answers.jsonl")
+    out = out or items.with_suffix(".scope.json")
+    drafts = read_items(items)
+    scope = SCOPEGen(
+        alpha=alpha,
+        stages=tuple(stages.split(",")),
+        score=score,
+        max_samples=min(map(len, drafts)),
+        confidence=confidence,
+        random_state=seed,
+    )
+    try:
+        while True:
+            with contextlib.suppress(AnswerTakenBack):
+                scope.calibrate(drafts, TerminalExpert(drafts, answers))
+                break
+    except (click.Abort, KeyboardInterrupt):
+        _complain(f"\nStopped. Every answer is in {answers.name}; the same command goes on from there.")
+        ctx.exit(gate.INTERRUPTED)
+    scope.save(out)
+    rows = [
+        (stage, f"{scope.alphas_[stage]:.3f}", str(block), str(scored), f"{scope.thresholds_[stage]:.4g}")
+        for stage, (block, scored) in scope.stage_sizes_.items()
+    ]
+    _table(("Stage", "Level", "Items", "Scores", "Threshold"), rows)
+    _say(scope.certificate_.guarantee)
+    _complain(f"{scope.n_queries_} of {sum(map(len, drafts)):,} drafts were judged. Written: {out.name}.")
 
 
 # --- aboveboard methods, cite, reproduce ------------------------------------------------------------------------------

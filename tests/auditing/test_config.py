@@ -44,6 +44,9 @@ out = "report"
 force = true
 format = "junit"
 seed = 7
+compare = "models/other.skops"
+compare-predictions = ["q"]
+compare-classes = ["no", 1]
 auth-header = "X-Api-Key"
 endpoint-format = "kserve"
 max-queries = 500
@@ -83,6 +86,7 @@ def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_p
     assert options == Options(
         data=tmp_path / "test.csv", model=str(tmp_path / "models" / "model.skops"), model_classes=("no", "1"),
         model_timeout=60, model_memory=0.5,
+        compare=str(tmp_path / "models" / "other.skops"), compare_predictions=("q",), compare_classes=("no", "1"),
         target="income", predictions=("p",), prediction_type="score",
         sensitive=("sex", "age:25,40,60"), train=tmp_path / ".." / "train.csv",
         reference=tmp_path / ".." / "old.csv", task="binary", positive="1",
@@ -113,6 +117,8 @@ def test_what_a_file_may_be_trusted_with_is_said_on_the_command_line_only(tmp_pa
             read_config(config(tmp_path, text))
     with pytest.raises(InputError, match=r"function 'scoring:predict'.*--model scoring:predict"):
         read_config(config(tmp_path, "model = 'scoring:predict'"))
+    with pytest.raises(InputError, match=r"compare is the function 'scoring:predict'.*--compare scoring:predict"):
+        read_config(config(tmp_path, "compare = 'scoring:predict'"))
 
 
 def test_a_model_in_the_config_is_a_file_beside_it_or_an_address(tmp_path):

@@ -105,7 +105,7 @@ def _source(name: str, value: Any, folder: Path) -> str:
         raise InputError(
             f"{name} is the function {text!r} in the config",
             expected="a model file: code to run is named on the command line only",
-            remedy=f"Say --model {text}",
+            remedy=f"Say --{name} {text}",
         )
     return str(folder / text)
 
@@ -159,6 +159,12 @@ class Options:
     predictions, sensitive, drop, only, skip : tuple of str
     model : str, optional
         A model file, ``module:function`` or an address.
+    compare : str, optional
+        Another model for the same decisions: a model file or ``module:function``.
+    compare_predictions : tuple of str
+        Columns with its predictions, instead.
+    compare_classes : tuple of str
+        Labels for its codes, as `model_classes`.
     trust, trust_type, trust_pickle :
         What is vouched for in a model file; from the command line only.
     model_classes : tuple of str
@@ -194,6 +200,9 @@ class Options:
         default=None, metadata=_read_by(_one_of(*_PREDICTION_TYPES))
     )
     model: str | None = field(default=None, metadata=_read_by(_source))
+    compare: str | None = field(default=None, metadata=_read_by(_source))
+    compare_predictions: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
+    compare_classes: tuple[str, ...] = field(default=(), metadata=_read_by(_labels))
     trust: Literal["known"] | None = field(default=None, metadata=_read_by(_command_line_only))
     trust_type: tuple[str, ...] = field(default=(), metadata=_read_by(_command_line_only))
     trust_pickle: bool = field(default=False, metadata=_read_by(_command_line_only))

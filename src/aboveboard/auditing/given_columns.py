@@ -135,28 +135,28 @@ def _named(name: str, table: GivenColumns) -> tuple["pd.Series[Any]", list[float
     return table.look(column, "sensitive column"), edges
 
 
-def given_predictions(given: Any, table: GivenColumns) -> Any:
+def given_predictions(given: Any, table: GivenColumns, role: str = "predictions") -> Any:
     """Return the given predictions as a Series, or as a data frame with one column per class; None without any."""
     if given is None:
         return None
     if isinstance(given, str):
-        return table.use(given, "predictions")
+        return table.use(given, role)
     if isinstance(given, Sequence) and given and all(isinstance(name, str) for name in given):
         if len(given) < len(table.frame) and all(name in table.frame.columns for name in given):
             if len(set(given)) < len(given):
-                raise InputError("a column of predictions was named twice")
-            return table.frame.loc[:, [str(table.use(name, "predictions").name) for name in given]]
+                raise InputError(f"a column of {role} was named twice")
+            return table.frame.loc[:, [str(table.use(name, role).name) for name in given]]
         if len(given) < len(table.frame):
             unknown = next(name for name in given if name not in table.frame.columns)
-            raise missing_column(unknown, list(table.frame.columns), "predictions")
+            raise missing_column(unknown, list(table.frame.columns), role)
     if np.ndim(given) == 2 and np.shape(given)[1] > 1:
-        frame = to_frame(np.asarray(given) if isinstance(given, Sequence) else given, "predictions")
+        frame = to_frame(np.asarray(given) if isinstance(given, Sequence) else given, role)
         if len(frame) != len(table.frame):
-            raise InputError(f"the predictions have {len(frame):,} rows and X has {len(table.frame):,}")
+            raise InputError(f"the {role} have {len(frame):,} rows and X has {len(table.frame):,}")
         if isinstance(given, pd.DataFrame) and not frame.index.equals(table.frame.index):
-            raise InputError("the index of the predictions is not that of X")
+            raise InputError(f"the index of the {role} is not that of X")
         return frame.set_axis(table.frame.index)
-    return to_series(given, "the predictions", index=table.frame.index)
+    return to_series(given, f"the {role}", index=table.frame.index)
 
 
 def named_in(given: Any, frame: pd.DataFrame) -> str | list[str] | None:

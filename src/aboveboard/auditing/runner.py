@@ -45,6 +45,8 @@ def audit(
     train: Any = None,
     reference: Any = None,
     predictions: Any = None,
+    compare: Any = None,
+    compare_predictions: Any = None,
     prediction_type: PredictionType | None = None,
     task: Literal["auto"] | Task = "auto",
     positive: Any = None,
@@ -93,6 +95,11 @@ def audit(
         have in `X`, and may be lacking; a model is asked about these rows too.
     predictions : str, list of str, or values, optional
         Scores, labels or numbers: a column, or one column per class.
+    compare : fitted estimator or callable, optional
+        Another model for the same decisions, asked about the same rows once: for how many people would it decide
+        otherwise? (Two reports are compared by `aboveboard.compare`.)
+    compare_predictions : str, list of str, or values, optional
+        Predictions of another model, instead of `compare`.
     prediction_type : {"score", "label"}, optional
         Guessed where it is not given; the report says what was guessed.
     task : {"auto", "binary", "multiclass", "regression"}
@@ -175,6 +182,8 @@ def audit(
             train=train,
             reference=reference,
             predictions=predictions,
+            compare=compare,
+            compare_predictions=compare_predictions,
             prediction_type=prediction_type,
             task=None if task == "auto" else task,
             positive=positive,
@@ -208,8 +217,14 @@ def audit(
         )
     begun = datetime.now(UTC)
     table, read_notes = _table(X, stream)
-    read: Callable[..., Subject] = make_subject
+    read: Callable[..., Subject] = partial(make_subject, compare=compare, compare_predictions=compare_predictions)
     if isinstance(table, StreamedTable):
+        if compare is not None or compare_predictions is not None:
+            raise InputError(
+                "the data are streamed and there is another model to compare with",
+                expected="data that are read into memory",
+                remedy="Take a random sample of the rows, or say stream=False (--no-stream) where they fit",
+            )
         source = source_of(model)
         if source is not None and source.format == "endpoint":
             raise InputError(

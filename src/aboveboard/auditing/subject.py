@@ -43,6 +43,7 @@ from aboveboard.auditing.given_columns import (
 )
 from aboveboard.auditing.limits import Limits
 from aboveboard.auditing.model import FittedModel, class_codes, model_columns, source_of
+from aboveboard.auditing.other_model import OtherModel, ask_other, read_other, refuse_both, refuse_same_column
 from aboveboard.auditing.reference_data import ReferenceData, Roles, lined_up, read_reference
 from aboveboard.auditing.suites import CheckSpec
 from aboveboard.auditing.summaries import SAMPLE, Units, drawn_positions, sample_positions
@@ -65,6 +66,7 @@ _LACKING: Final = {
     "reference": "No older data to compare with were given (reference, --reference).",
     "reference predictions": "The reference data have no predictions.",
     "reference labels": "The reference data have no labels.",
+    "other model": "No other model was given to compare with (compare, --compare; compare_predictions).",
 }
 
 
@@ -108,6 +110,8 @@ class Subject:
     train : Training or None
     reference : ReferenceData or None
         Older rows to compare with.
+    other : OtherModel or None
+        What another model says of these rows, for the same decisions.
     threshold : float or None
     reference_groups : dict of str to str
         Sensitive column to the name of the group that the others are compared with.
@@ -135,6 +139,7 @@ class Subject:
     model: FittedModel | None = None
     train: Training | None = None
     reference: ReferenceData | None = None
+    other: OtherModel | None = None
     threshold: float | None = None
     reference_groups: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
@@ -208,7 +213,9 @@ class Subject:
             for name in ("y", "prediction", "score", "weight", "cluster")
         }
         frames = {name: getattr(self, name).iloc[rows] for name in ("X", "sensitive")}
-        return replace(self, ids=None if self.ids is None else self.ids.iloc[rows], **picked, **frames)
+        ids = None if self.ids is None else self.ids.iloc[rows]
+        other = None if self.other is None else self.other.take(rows)
+        return replace(self, ids=ids, other=other, **picked, **frames)
 
     def without_features(self) -> "Subject":
         """Return the subject with no feature column."""
@@ -246,6 +253,7 @@ class Subject:
             "reference": self.reference is not None,
             "reference predictions": self.reference is not None and self.reference.prediction is not None,
             "reference labels": self.reference is not None and self.reference.y is not None,
+            "other model": self.other is not None,
         }
         return next((text for need, text in _LACKING.items() if need in spec.needs and not have[need]), "")
 
@@ -263,6 +271,7 @@ class Subject:
             "reference_rows": None if self.reference is None else len(self.reference),
             "model": self._model_name(),
             "model_source": None if source is None else source.to_dict(),
+            "other_model": None if self.other is None else self.other.describe(),
             "prediction_type": "value" if self.task == "regression" else "label" if self.score is None else "score",
             "threshold": self.threshold,
             "features": [{"name": name, "kind": kind} for name, kind in self.kinds.items()],
@@ -304,6 +313,8 @@ def make_subject(
     train: Any = None,
     reference: Any = None,
     predictions: Any = None,
+    compare: Any = None,
+    compare_predictions: Any = None,
     prediction_type: PredictionType | None = None,
     task: Literal["auto"] | Task = "auto",
     positive: Any = None,
@@ -329,11 +340,13 @@ def make_subject(
     if (model is None) == (predictions is None):
         got = "neither a model nor predictions were" if model is None else "both a model and predictions were"
         raise InputError(f"{got} given", expected="one of the two")
+    refuse_both(compare, compare_predictions)
     _refuse_options(task, prediction_type, threshold, min_cell, n_jobs)
     in_force = Limits(limits)
     frame = to_frame(X, "X")
     _refuse_few_rows(frame)
     notes: list[str] = []
+    refuse_same_column(named_in(predictions, frame), named_in(compare_predictions, frame))
     table = GivenColumns(frame, notes)
 
     target = table.series(y, "target")
@@ -341,6 +354,7 @@ def make_subject(
     cluster_column = table.series(clusters, "cluster")
     id_column = table.series(ids, "id")
     predicted = given_predictions(predictions, table)
+    predicted_by_other = given_predictions(compare_predictions, table, "predictions to compare with")
     sensitive = sensitive_columns(sensitive_features, table)
     dropped = [drop] if isinstance(drop, str) else list(drop)
     for name in dropped:
@@ -352,6 +366,7 @@ def make_subject(
     classes, codes = settled_target(observed, kind, model, positive, notes)
     if threshold is not None and kind != "binary":
         raise InputError(f"a threshold was given and the task is {kind}", expected="a binary task")
+    asked_threshold = threshold
     columns, as_array = model_columns(model, table.left())
     features = frame.loc[:, list(columns)]
     if not columns:
@@ -370,6 +385,11 @@ def make_subject(
         prediction, score = answers.prediction, answers.score
         if threshold is not None and score is None:
             raise InputError("a threshold was given and the model gives no probabilities")
+    other = None
+    if compare is not None:
+        other = ask_other(compare, frame, table.left(), kind, classes, asked_threshold, notes)
+    elif predicted_by_other is not None:
+        other = read_other(predicted_by_other, prediction_type, kind, classes, asked_threshold, notes)
     older = None
     if reference is not None:
         roles = Roles(
@@ -407,6 +427,7 @@ def make_subject(
         model=fitted,
         train=training,
         reference=older,
+        other=other,
         threshold=threshold,
         reference_groups=references,
         limits=in_force,

@@ -35,7 +35,7 @@ Effort = Literal["quick", "standard", "full"]
 Cost = Literal["light", "medium", "heavy"]
 Need = str
 """What a check needs. In the tabular suite: sensitive, score, model, train, reference, reference predictions, reference
-labels; in the others: the role of a column."""
+labels, other model; in the others: the role of a column."""
 Streams = Literal["sums", "sample", "no"]
 
 EFFORTS: Final[tuple[Effort, ...]] = ("quick", "standard", "full")
@@ -148,6 +148,17 @@ TABULAR: Final[tuple[CheckSpec, ...]] = (
         cost="medium",
         row_cap=(5_000, 50_000, 200_000),
         needs=frozenset({"train"}),
+    ),
+    CheckSpec(
+        name="model_multiplicity",
+        area="uncertainty",
+        title="Another model, another decision",
+        question="For how many people would another model, as good as this one, decide otherwise?",
+        cost="medium",
+        row_cap=(20_000, 200_000, None),
+        tasks=frozenset({"binary", "multiclass"}),
+        needs=frozenset({"other model"}),
+        streams="no",
     ),
     CheckSpec(
         name="group_fairness",

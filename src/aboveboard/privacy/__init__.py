@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         simulated_seeds,
         trimmed_mean,
     )
+    from aboveboard.privacy.ldp_cdf import CurrentStatusRandomizer, GoodnessOfFit, LDPCurrentStatusCDF
 
 __all__ = [
     "Aggregate",
@@ -55,9 +56,12 @@ __all__ = [
     "CafCorStrategy",
     "CafCorTrainer",
     "ClientState",
+    "CurrentStatusRandomizer",
     "EpsilonLowerBound",
     "FederatedNoise",
     "Filtered",
+    "GoodnessOfFit",
+    "LDPCurrentStatusCDF",
     "ModuleObjective",
     "Onlooker",
     "PairKeys",
@@ -127,6 +131,9 @@ _MODULES = {
     "seed_tags": "cafcor",
     "simulated_seeds": "cafcor",
     "trimmed_mean": "cafcor",
+    "CurrentStatusRandomizer": "ldp_cdf",
+    "GoodnessOfFit": "ldp_cdf",
+    "LDPCurrentStatusCDF": "ldp_cdf",
 }
 """The method that each name belongs to; its module is loaded when the name is asked for."""
 

@@ -624,6 +624,7 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Model file", f"sha256 {source['sha256']}" if source.get("sha256") else None),
         ("Types that were trusted", ", ".join(source.get("trusted_types") or [])),
         ("Model run by", ", ".join(f"{name} {version}" for name, version in (source.get("versions") or {}).items())),
+        ("Other model", _other(get("other_model"))),
         ("Predictions", {"score": "scores", "label": "labels", "value": "values"}.get(get("prediction_type", ""))),
         ("Threshold", _figure(get("threshold"))),
         ("Weighted", {True: "yes", False: "no"}.get(get("weighted", ""))),
@@ -632,6 +633,14 @@ def _facts(report: Report) -> list[tuple[str, str]]:
         ("Fingerprint", f"sha256 {get('data_sha256')}" if get("data_sha256") else None),
     ]
     return [(name, str(value)) for name, value in facts if value not in (None, "")]
+
+
+def _other(model: dict[str, Any] | None) -> str | None:
+    """Return what the audited model was compared with."""
+    if model is None:
+        return None
+    source = model.get("source") or {}
+    return f"{model['model']}, {source['name']} ({source['format']})" if source else str(model["model"])
 
 
 def _figure(value: float | None) -> str:
