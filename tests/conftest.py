@@ -19,6 +19,15 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("hostile_name", list(_HOSTILE.values()), ids=list(_HOSTILE))
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples in docstrings that import PyTorch are among the tests of what needs it ("-k torch"), or are skipped."""
+    for item in items:
+        if isinstance(item, pytest.DoctestItem) and any("import torch" in e.source for e in item.dtest.examples):
+            item.extra_keyword_matches.add("torch")
+            if find_spec("torch") is None:
+                item.add_marker(pytest.mark.skip(reason="PyTorch is not installed"))
+
+
 @pytest.fixture(scope="session")
 def hostile_names() -> dict[str, str]:
     """All nasty names at once, by what is nasty about them."""

@@ -428,6 +428,29 @@ def test_a_model_that_misbehaves_is_status_3_and_nothing_is_written(run, data, s
     assert not Path("aboveboard-report").exists()
 
 
+def test_the_reasons_of_named_rows_are_printed_and_in_no_report(run, data, scoring):
+    options = (*scoring, *FAST, "--model", "own_scoring:score", "--format", "json")
+    status, out, err = run("audit", data, *options, "--show-rows", "2,5")
+    assert status in (0, 1)
+    answer = TABLE["age"].iloc[1] / 100
+    assert f"Row 2: The probability of '>50K' is {answer:.3g} and not " in err
+    assert f"mainly because of age = {TABLE['age'].iloc[1]} (" in err
+    assert "Row 5: " in err
+    written = (Path("aboveboard-report") / "report.json").read_text(encoding="utf-8")
+    assert "Row 2" not in out + written
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [("0", "'0' is no row"), ("x", "'x' is no row"), ("401", "row 401 is to be explained. Expected 1 to 400")],
+)
+def test_rows_that_are_not_there_are_refused_before_the_audit(run, data, scoring, rows, message):
+    status, out, err = run("audit", data, *scoring, *FAST, "--model", "own_scoring:score", "--show-rows", rows)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert not Path("aboveboard-report").exists()
+
+
 def test_a_model_that_needs_trust_is_status_2_with_the_flag_that_would_give_it(run_whole, data, scoring):
     import joblib
     import skops.io
@@ -745,6 +768,7 @@ def test_a_mistake_in_the_config_is_status_2(run, data, text, message):
 REFUSED = [
     ((), "no --target was given"),
     (("--target", "income"), "neither --model nor --predictions was given"),
+    ((*BASIC, "--show-rows", "3"), "--show-rows was given and predictions instead of a model"),
     (("--target", "incme", "--predictions", "p"), "Did you mean 'income'"),
     ((*BASIC, "--sensitive", "sec"), "no column 'sec' for the sensitive column"),
     ((*BASIC, "--weight", "wieght"), "no column 'wieght' for the weights"),

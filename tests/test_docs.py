@@ -1,13 +1,15 @@
 """Every example in the documentation is run: Python blocks in one namespace per page, ``aboveboard`` commands in order.
 
-A block is left out only where the line before it says so: ``<!-- not run: why -->``. A block after
-``<!-- file: NAME -->`` is written to that file, for the commands that follow it.
+A block is left out only where the line before it says so: ``<!-- not run: why -->``, or, where a package of an extra is
+not installed, ``<!-- needs: PACKAGE -->``. A block after ``<!-- file: NAME -->`` is written to that file, for the
+commands that follow it.
 """
 
 import doctest
 import re
 import shlex
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -18,7 +20,7 @@ DOCS = ROOT / "docs"
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *DOCS.rglob("*.md")])
 
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<fence>`{3,}|~{3,}|:{3,})(?P<info>.*)$")
-_MARKER = re.compile(r"^\s*<!--\s*(?P<kind>not run|file):\s*(?P<text>.+?)\s*-->\s*$")
+_MARKER = re.compile(r"^\s*<!--\s*(?P<kind>not run|needs|file):\s*(?P<text>.+?)\s*-->\s*$")
 
 
 @dataclass(frozen=True)
@@ -73,6 +75,10 @@ def test_blocks_are_found_inside_directives_and_with_their_markers():
             "```python",
             "x = 2",
             "```",
+            "<!-- needs: torch -->",
+            "```python",
+            "import torch",
+            "```",
             "<!-- file: a.toml -->",
             "",
             "```toml",
@@ -92,10 +98,11 @@ def test_blocks_are_found_inside_directives_and_with_their_markers():
     assert [(b.language, b.marker) for b in found] == [
         ("python", ""),
         ("python", "not run"),
+        ("python", "needs"),
         ("toml", "file"),
         ("console", ""),
     ]
-    assert commands(found[3].code) == ["aboveboard audit a.csv --target y", "ls"]
+    assert commands(found[4].code) == ["aboveboard audit a.csv --target y", "ls"]
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -103,7 +110,7 @@ def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     namespace: dict[str, object] = {"__name__": "__main__"}
     for block in blocks(page.read_text(encoding="utf-8")):
-        if block.marker == "not run":
+        if block.marker == "not run" or (block.marker == "needs" and find_spec(block.marker_text) is None):
             continue
         if block.marker == "file":
             Path(block.marker_text).write_text(block.code, encoding="utf-8")

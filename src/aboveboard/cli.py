@@ -298,6 +298,16 @@ def _listed(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> t
     return tuple(name.strip() for value in values for name in value.split(",") if name.strip())
 
 
+def _row_numbers(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> tuple[int, ...]:
+    """Read rows, counted from 1, given several times or split by commas."""
+    rows = []
+    for text in _listed(_, __, values):
+        if not text.isdecimal() or int(text) < 1:
+            raise click.BadParameter(f"{text!r} is no row: the first is 1")
+        rows.append(int(text))
+    return tuple(dict.fromkeys(rows))
+
+
 def _not_nothing(_: click.Context, __: click.Parameter, value: Any) -> Any:
     for item in value if isinstance(value, tuple) else (value,):
         if item == "":
@@ -441,6 +451,8 @@ _OUT = "Output"
          help="Only findings that are new or worse than in this report count.")  # fmt: skip
 @_option(_OUT, "--out", metavar="FOLDER", type=click.Path(path_type=Path),
          help="For index.html and report.json. Default: aboveboard-report.")  # fmt: skip
+@_option(_OUT, "--show-rows", metavar="ROWS", multiple=True, callback=_row_numbers,
+         help="Print why the model answered these rows as it did (3,17); never in the report.")  # fmt: skip
 @_option(_OUT, "--force/--no-force", default=None, help="Write into a folder with other files; they stay.")
 @_option(_OUT, "--format", type=click.Choice(FORMATS), help="What is printed. Default: table.")
 @click.pass_context
@@ -569,6 +581,8 @@ def _refuse_early(options: Options) -> None:
     trusted = options.trust or options.trust_type or options.trust_pickle
     if options.model is None and options.compare is None and trusted:
         raise InputError("something was trusted and no --model was given", expected="--trust with --model FILE.skops")
+    if options.show_rows and options.data is not None and options.model is None:
+        raise InputError("--show-rows was given and predictions instead of a model", expected="--model SOURCE")
     if options.model is None or not is_address(options.model):
         strange = [name for name in _FOR_ENDPOINTS if getattr(options, name) is not None]
         if strange:
@@ -638,14 +652,15 @@ def _example_report(options: Options) -> "Report":
 
     _complain("No DATA was given, so the bundled example is audited: a boosted model on UCI Adult.")
     example = bundled_example(random_state=options.seed)
-    return run_audit(
-        example.model,
-        example.X,
-        example.y.rename("income"),
+    asked: tuple[Any, ...] = (example.model, example.X, example.y.rename("income"))
+    report = run_audit(
+        *asked,
         sensitive_features=list(EXAMPLE_SENSITIVE),
         train=(example.X_train, example.y_train),
         **_common(options),
     )
+    _show_rows(options, *asked)
+    return report
 
 
 def _suite_report(options: Options) -> "Report":
@@ -685,6 +700,7 @@ def _data_report(options: Options) -> "Report":
     types: Mapping[str, Any] = options.types
     train = None if options.train is None else read_table(options.train, what="the training data", types=types)
     table = _read_data(options, train=train)
+    _refuse_rows_that_are_not_there(options, table)
     older = None
     if options.reference is not None:
         alike = table.without_rows() if isinstance(table, StreamedTable) else table
@@ -701,6 +717,17 @@ def _data_report(options: Options) -> "Report":
         contextlib.nullcontext() if options.model is None else _opened(options, known, more) as model,
         contextlib.nullcontext() if options.compare is None else _opened_other(options, known) as other,
     ):
+        roles: dict[str, Any] = {
+            "prediction_type": options.prediction_type,
+            "sensitive_features": list(options.sensitive),
+            "task": options.task,
+            "positive": options.positive,
+            "threshold": options.threshold,
+            "sample_weight": options.weight,
+            "clusters": options.cluster,
+            "ids": options.id,
+            "drop": options.drop,
+        }
         report = run_audit(
             model,
             data,
@@ -708,23 +735,39 @@ def _data_report(options: Options) -> "Report":
             predictions=_named_columns(options.predictions),
             compare=other,
             compare_predictions=_named_columns(options.compare_predictions),
-            prediction_type=options.prediction_type,
-            sensitive_features=list(options.sensitive),
             train=None if train is None else train.frame,
             reference=None if older is None else older.frame,
-            task=options.task,
-            positive=options.positive,
-            threshold=options.threshold,
-            sample_weight=options.weight,
-            clusters=options.cluster,
-            ids=options.id,
-            drop=options.drop,
             reference_group=options.reference_group,
+            **roles,
             **_common(options),
         )
+        _show_rows(options, model, data, options.target, **roles)
     tables = [part for part in (train, table, older) if part is not None]
     read_notes = tuple(dict.fromkeys(note for part in tables for note in part.notes))
     return replace(report, notes=(*read_notes, *report.notes))
+
+
+def _show_rows(options: Options, model: Any, data: Any, target: Any, **roles: Any) -> None:
+    """Print why the rows of --show-rows were answered as they were; it is no part of any report."""
+    if not options.show_rows:
+        return
+    from aboveboard.auditing.checks.reasons.rows import row_reasons
+    from aboveboard.auditing.subject import make_subject
+
+    subject = make_subject(model, data, target, **roles)
+    for sentence in row_reasons(subject, options.show_rows, random_state=options.seed):
+        _complain(sentence)
+
+
+def _refuse_rows_that_are_not_there(options: Options, table: "ReadTable | StreamedTable") -> None:
+    from aboveboard.auditing.checks.reasons.rows import refuse_missing_rows
+    from aboveboard.auditing.streaming import StreamedTable
+
+    if not options.show_rows:
+        return
+    if isinstance(table, StreamedTable):
+        raise InputError("--show-rows was given and the data are streamed", expected="a table that fits into memory")
+    refuse_missing_rows(options.show_rows, len(table.frame))
 
 
 def _named_columns(columns: tuple[str, ...]) -> str | list[str] | None:

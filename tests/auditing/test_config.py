@@ -100,7 +100,7 @@ def test_every_option_can_stand_in_the_config_and_paths_are_relative_to_it(tmp_p
         max_queries=500, batch_rows=50, concurrency=4, ca_file=tmp_path / "ca.pem",
     )  # fmt: skip
     defaults = Options()
-    spoken_for = ("trust", "trust_type", "trust_pickle", "auth_env", "suite", "columns", "settings")
+    spoken_for = ("trust", "trust_type", "trust_pickle", "auth_env", "show_rows", "suite", "columns", "settings")
     differ = [f.name for f in fields(Options) if getattr(options, f.name) != getattr(defaults, f.name)]
     assert {*differ, *spoken_for} == {f.name for f in fields(Options)}
 
@@ -112,6 +112,7 @@ def test_what_a_file_may_be_trusted_with_is_said_on_the_command_line_only(tmp_pa
         "trust-type = ['a.B']",
         "trust_pickle = true",
         "trust-pickle = false",
+        "show-rows = [3]",
     ):
         with pytest.raises(InputError, match="on the command line: a file must not vouch for another, nor"):
             read_config(config(tmp_path, text))

@@ -114,7 +114,7 @@ def _command_line_only(name: str, _: Any, __: Path) -> Any:
     raise InputError(
         f"{name.replace('_', '-')!r} stands in the config",
         expected=f"--{name.replace('_', '-')} on the command line: a file must not vouch for another, nor say who gets "
-        "a secret",
+        "a secret, nor show a person's row",
     )
 
 
@@ -181,6 +181,8 @@ class Options:
         Findings that somebody accepted: id, reason, expires.
     stream : bool, optional
         Read Parquet files part by part; default: where they would not fit into memory.
+    show_rows : tuple of int
+        Rows whose reasons are printed, counted from 1; from the command line only.
     fail_on : {"note", "warn", "fail"}
     strict : bool
         Inconclusive and skipped checks count against the exit status.
@@ -233,6 +235,7 @@ class Options:
     only: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     skip: tuple[str, ...] = field(default=(), metadata=_read_by(_texts))
     effort: Effort = field(default="standard", metadata=_read_by(_one_of(*EFFORTS)))
+    show_rows: tuple[int, ...] = field(default=(), metadata=_read_by(_command_line_only))
     fail_on: Literal["note", "warn", "fail"] = field(default="fail", metadata=_read_by(_one_of(*FAIL_ON)))
     strict: bool = field(default=False, metadata=_read_by(_flag))
     baseline: Path | None = field(default=None, metadata=_read_by(_path))

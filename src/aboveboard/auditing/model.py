@@ -183,6 +183,18 @@ class FittedModel:
             raise ModelError(f"the model predicted the class {unknown!r}, which is not among its classes")
         return Answers(codes, score)
 
+    def scores(self, X: pd.DataFrame) -> np.ndarray | None:
+        """Return the scores that `answer` gives, without asking for labels too.
+
+        Raises
+        ------
+        ModelError, QueriesSpent
+            As for `answer`.
+        """
+        if self.task == "regression" or not self.gives_scores:
+            return None
+        return self.answer(X).score if self._tells else self._probabilities(self.given(X), len(X))
+
     def raw_probabilities(self, X: pd.DataFrame) -> np.ndarray:
         """Return the model's probabilities as they come, shape (n, n_classes), columns in the order of its classes_."""
         if self._tells:

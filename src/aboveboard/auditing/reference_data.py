@@ -16,7 +16,7 @@ from aboveboard.auditing.frames import column_kind, group_codes, numbers, plain_
 from aboveboard.auditing.model import Answers, FittedModel, class_codes
 from aboveboard.core.errors import InputError, ModelError, QueriesSpent
 
-__all__ = ["ReferenceData", "Roles", "lined_up", "read_reference"]
+__all__ = ["ReferenceData", "Roles", "grouped_alike", "lined_up", "read_reference"]
 
 _WHAT: Final = "the reference data"
 
@@ -343,11 +343,24 @@ def _sensitive(frame: pd.DataFrame, roles: Roles, notes: list[str]) -> pd.DataFr
                 f"the sensitive column {name!r} of the reference holds {column_kind(frame[name])}",
                 expected="numbers, as the audited data have there",
             )
-        column = frame[name]
-        if edges is None and column_kind(column) == "number":  # the audited numbers were groups as they are
-            column = column.astype(object).map(plain_label, na_action="ignore")
-        grouped, _ = group_codes(column, edges=edges)
-        own = [str(group) for group in roles.sensitive[name].cat.categories]
-        gone = [str(group) for group in grouped.cat.categories if group not in own]
-        columns[name] = grouped.cat.set_categories([*own, *gone])
+        columns[name] = grouped_alike(frame[name], roles.sensitive[name].cat.categories, edges)
     return pd.DataFrame(columns, index=frame.index) if columns else pd.DataFrame(index=frame.index)
+
+
+def grouped_alike(column: "pd.Series[Any]", groups: pd.Index, edges: Sequence[float] | None) -> "pd.Series[Any]":
+    """Return a sensitive column of another table in the groups of the audited one, and after them those it lacks.
+
+    Parameters
+    ----------
+    column : Series
+    groups : Index
+        The groups of the audited column.
+    edges : sequence of float, optional
+        Where that was cut.
+    """
+    if edges is None and column_kind(column) == "number":  # the audited numbers were groups as they are
+        column = column.astype(object).map(plain_label, na_action="ignore")
+    grouped, _ = group_codes(column, edges=edges)
+    own = [str(group) for group in groups]
+    more = [str(group) for group in grouped.cat.categories if group not in own]
+    return grouped.cat.set_categories(pd.Index([*own, *more], dtype=object))

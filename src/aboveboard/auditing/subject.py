@@ -44,7 +44,7 @@ from aboveboard.auditing.given_columns import (
 from aboveboard.auditing.limits import Limits
 from aboveboard.auditing.model import FittedModel, class_codes, model_columns, source_of
 from aboveboard.auditing.other_model import OtherModel, ask_other, read_other, refuse_both, refuse_same_column
-from aboveboard.auditing.reference_data import ReferenceData, Roles, lined_up, read_reference
+from aboveboard.auditing.reference_data import ReferenceData, Roles, grouped_alike, lined_up, read_reference
 from aboveboard.auditing.suites import CheckSpec
 from aboveboard.auditing.summaries import SAMPLE, Units, drawn_positions, sample_positions
 from aboveboard.core.errors import InputError
@@ -72,10 +72,20 @@ _LACKING: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Training:
-    """The rows that the model was trained on: the same feature columns, and the target's codes."""
+    """The rows that the model was trained on: the same feature columns, and the target's codes.
+
+    Parameters
+    ----------
+    X : DataFrame of shape (m, d)
+    y : ndarray of shape (m,)
+    sensitive : DataFrame of shape (m, s)
+        The sensitive columns that the training table has under the same names, with the groups of the audited rows
+        first, then those that these lack.
+    """
 
     X: pd.DataFrame
     y: np.ndarray
+    sensitive: pd.DataFrame = field(default_factory=pd.DataFrame)
 
 
 @dataclass(frozen=True)
@@ -373,6 +383,8 @@ def make_subject(
         notes.append("No column is left as a feature, so checks that look at features have nothing to look at.")
     references = _references(reference_group or {}, sensitive)
     training = _training(train_frame, train_target, columns, kind, classes)
+    if training is not None and train_frame is not None:
+        training = replace(training, sensitive=_training_groups(train_frame, sensitive, table.cuts))
     if model is None:
         fitted = None
         prediction, score, threshold = given_answers(predicted, prediction_type, kind, classes, threshold, notes)
@@ -605,6 +617,16 @@ def _training(
             expected=f"the model's classes: {', '.join(repr(plain_label(v)) for v in classes)}",
         )
     return Training(frame.loc[:, list(columns)], codes)
+
+
+def _training_groups(
+    frame: pd.DataFrame, sensitive: pd.DataFrame, cuts: Mapping[str, Sequence[float] | None]
+) -> pd.DataFrame:
+    columns: dict[str, pd.Series[Any]] = {}
+    for name in map(str, sensitive.columns):
+        if name in frame.columns and (cuts.get(name) is None or column_kind(frame[name]) == "number"):
+            columns[name] = grouped_alike(frame[name], sensitive[name].cat.categories, cuts.get(name))
+    return pd.DataFrame(columns, index=frame.index)
 
 
 def _column_hash(series: "pd.Series[Any]") -> bytes:

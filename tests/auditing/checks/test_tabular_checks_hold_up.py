@@ -31,15 +31,16 @@ CHECKS = (
     "model_determinism",
     "model_inputs",
     "model_outputs",
+    "membership",
 )
-NEEDS_MODEL = ("model_determinism", "model_inputs")
+NEEDS_MODEL = ("model_determinism", "model_inputs", "membership")
 N = 400
 
 
 def applies(name, subject):
     if name in NEEDS_MODEL and subject.model is None:
         return False
-    if name in ("shared_rows", "novel_rows") and subject.train is None:
+    if name in ("shared_rows", "novel_rows", "membership") and subject.train is None:
         return False
     if name.endswith("_drift") and (subject.reference is None or subject.reference.prediction is None):
         return False

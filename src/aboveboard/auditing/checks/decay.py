@@ -163,8 +163,8 @@ def _repair(shift: Any, kind: str) -> Table:
     repaired = shift.repair(kind)
     trial = repaired.trial_
     columns = ", ".join(map(repr, repaired.columns[:_NAMED]))
-    low, high = (100 * end for end in trial.interval)
-    worth = f"{100 * trial.gain:.2f} points fewer errors (95 % interval {low:.2f} to {high:.2f})"
+    low, high = (-100 * end for end in reversed(trial.interval))
+    worth = f"{-100 * trial.gain:+.2f} points (95 % interval {low:+.2f} to {high:+.2f})"
     return Table(
         "The repair that was tried, on rows that it did not learn from",
         (
@@ -177,6 +177,6 @@ def _repair(shift: Any, kind: str) -> Table:
             ("all", trial.n, trial.before, trial.after),
             ("in the subgroup", trial.n_inside, trial.before_inside, trial.after_inside),
         ),
-        note=f"{_HOW[kind].format(columns)} Errors: {worth}; "
-        + ("it helps." if trial.interval[0] > 0 else "not shown to help."),
+        note=f"{_HOW[kind].format(columns)} Errors change by {worth}: "
+        + ("it helps." if trial.interval[0] > 0 else "it is not shown to help."),
     )

@@ -133,17 +133,16 @@ def _poisson_broken(sigma: float, q: float, alpha: float) -> float:
 
 def _without_replacement(sigma: float, q: float, alphas: Floats) -> Floats:
     finite = alphas[np.isfinite(alphas)]
-    highest = max(int(np.ceil(finite.max(initial=2.0))), 2)
-    log_terms = _log_swaps(sigma, highest)
-    wanted = np.unique(np.concatenate([np.floor(finite), np.ceil(finite)]))
-    cumulant = {1.0: 0.0}
-    for alpha in wanted[wanted > 1]:
-        j = np.arange(2, alpha + 1)
-        logs = _log_binomial(alpha, j) + j * math.log(q) + log_terms[: j.size]
-        cumulant[float(alpha)] = float(np.logaddexp(0.0, logsumexp(logs)))
+    whole = np.unique(np.concatenate([[1.0, 2.0], np.floor(finite), np.ceil(finite)]))
+    j = np.arange(2.0, whole[-1] + 1)
+    binomial = np.full((len(whole), len(j)), -np.inf)
+    inside = j <= whole[:, None]
+    row, column = np.nonzero(inside)
+    binomial[inside] = _log_binomial(whole[row], j[column])
+    logs = binomial + j * math.log(q) + _log_swaps(sigma, int(whole[-1]))
+    cumulants = np.logaddexp(0.0, logsumexp(logs, axis=1))  # (alpha - 1) times the divergence, convex in alpha
     values = np.full(alphas.shape, np.inf)
-    # (alpha - 1) times the divergence is convex in alpha
-    values[: finite.size] = np.interp(finite, list(cumulant), list(cumulant.values())) / (finite - 1)
+    values[: finite.size] = np.interp(finite, whole, cumulants) / (finite - 1)
     return values
 
 
@@ -175,6 +174,6 @@ def _log_moments(sigma: float, highest: int) -> Floats:
     return moments
 
 
-def _log_binomial(n: float | np.float64, k: Floats) -> Floats:
+def _log_binomial(n: float | Floats, k: Floats) -> Floats:
     found: Floats = gammaln(n + 1) - gammaln(k + 1) - gammaln(n - k + 1)
     return found

@@ -91,8 +91,8 @@ def findings(report):
 def test_an_endpoint_gets_the_findings_of_its_model(served, model):
     server = served()
     with Endpoint(server.url, batch_rows=70) as endpoint:
-        report = audit(endpoint)
-    expected = audit(model)
+        report = audit(endpoint, skip="reasons")  # of which fewer are looked into behind an address
+    expected = audit(model, skip="reasons")
     found, own = (json.dumps(findings(each)) for each in (report, expected))
     for at_hand, behind in IN_OTHER_WORDS.items():
         assert at_hand in own
@@ -205,6 +205,26 @@ def test_an_audit_makes_no_more_requests_than_planned(served, batch_rows, train)
     assert len(server.requests) == endpoint.requests <= planned.requests
     assert planned.requests - len(server.requests) <= 5 * -(-50 // batch_rows)  # probes that do not apply
     assert planned.rows >= endpoint.rows_sent == sum(len(request.rows) for request in server.requests)
+
+
+@pytest.mark.parametrize("effort", ["quick", "standard"])
+def test_reasons_take_no_more_requests_and_rows_than_planned(served, effort):
+    server, plans = served(), []
+
+    def announce(question):
+        plans.append(plan(question, select(("reasons",)), effort=effort))
+
+    with Endpoint(server.url, batch_rows=500, announce=announce) as endpoint:
+        report = audit(endpoint, only="reasons", effort=effort)
+    assert {finding.id for finding in report.findings} >= {"reasons/importance", "reasons/resampling"}
+    assert len(server.requests) == endpoint.requests <= plans[0].requests
+    assert endpoint.rows_sent <= plans[0].rows <= 30_000
+
+
+def test_reasons_are_skipped_when_the_queries_are_spent(served):
+    with Endpoint(served().url, batch_rows=500, max_queries=5) as endpoint:
+        report = audit(endpoint, only="reasons")
+    assert [(finding.id, finding.status) for finding in report.not_run] == [("reasons", "skipped")]
 
 
 @pytest.mark.parametrize("spare", [0, 1, 12, 30])
