@@ -153,7 +153,7 @@ def test_multi_krum_leaves_the_far_rows_out():
     np.testing.assert_allclose(multi_krum(x, 2), x[:9].mean(axis=0), rtol=1e-12)
 
 
-@pytest.mark.parametrize("rule", [*RULES, *AGGREGATORS.values()])
+@pytest.mark.parametrize("rule", [*RULES, AGGREGATORS["caf"]])
 @pytest.mark.parametrize(
     ("x", "f"),
     [
@@ -168,8 +168,6 @@ def test_multi_krum_leaves_the_far_rows_out():
     ],
 )
 def test_what_cannot_be_aggregated_is_refused(rule, x, f):
-    if rule is AGGREGATORS["mean"]:
-        pytest.skip("the mean is taken of whatever the server accepts")
     with pytest.raises(InputError):
         rule(x, f)
 
