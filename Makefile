@@ -1,11 +1,12 @@
 # Everything here sets itself up: a virtual environment of its own (.venv), filled by pip, on the first run only.
 #   make audit    audit a model on the bundled Adult data      make test    the default tests
 #   make lint     ruff and mypy                                make docs    the documentation, strictly, offline
-# More: test-torch, test-llm, test-oldest, nightly, fuzz, evidence, picture, clean. Another Python: make test PYTHON=python3.12
+# More: test-torch, test-llm, test-federated, test-oldest, nightly, fuzz, evidence, picture, clean. Another Python: make test PYTHON=python3.12
 
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 VENV ?= .venv
 OLDEST_VENV ?= .venv-oldest
+FEDERATED_VENV ?= .venv-federated
 PYTEST_ARGS ?=
 FUZZ_SECONDS ?= 60
 
@@ -13,6 +14,7 @@ BIN := $(VENV)/bin
 PIP_INSTALL := -m pip install --quiet --disable-pip-version-check
 NEWEST := constraints/newest.txt
 OLDEST := constraints/oldest.txt
+FEDERATED := constraints/federated.txt
 SETTINGS := pyproject.toml $(NEWEST)
 
 # Data sets that are not bundled are tested where the folder beside the checkout holds them.
@@ -23,7 +25,7 @@ endif
 # One thread per test process: the test processes share the cores already.
 ONE_THREAD := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-.PHONY: audit test test-torch test-llm test-oldest nightly lint format docs fuzz evidence picture clean
+.PHONY: audit test test-torch test-llm test-federated test-oldest nightly lint format docs fuzz evidence picture clean
 .DELETE_ON_ERROR:
 
 # Status 1 says that the audit found something, which is what an audit is for; only other statuses are failures.
@@ -40,6 +42,10 @@ test-torch: $(VENV)/.test $(VENV)/.torch
 # The tests of what needs transformers and a language model; in one process, since each would load the model again.
 test-llm: $(VENV)/.test $(VENV)/.llm
 	$(ONE_THREAD) $(BIN)/python -m pytest -k llm $(PYTEST_ARGS)
+
+# The tests of what needs Flower, which fixes the versions of too many packages to share an environment.
+test-federated: $(FEDERATED_VENV)/.federated
+	$(ONE_THREAD) FLWR_TELEMETRY_ENABLED=0 $(FEDERATED_VENV)/bin/python -m pytest tests/privacy -k flower $(PYTEST_ARGS)
 
 nightly: $(VENV)/.test $(VENV)/.torch $(VENV)/.llm $(VENV)/.fuzz
 	$(ONE_THREAD) $(BIN)/python -m pytest -n auto -m "slow or not slow" $(PYTEST_ARGS)
@@ -78,7 +84,7 @@ test-oldest: $(OLDEST_VENV)/.test
 	$(ONE_THREAD) $(OLDEST_VENV)/bin/python -m pytest -n auto $(PYTEST_ARGS)
 
 clean:
-	rm -rf $(VENV) $(OLDEST_VENV) aboveboard-report docs/_build docs/_generated build dist
+	rm -rf $(VENV) $(OLDEST_VENV) $(FEDERATED_VENV) aboveboard-report docs/_build docs/_generated build dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find src tests docs examples fuzz benchmarks -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
 
@@ -108,4 +114,9 @@ $(VENV)/.llm: $(SETTINGS) | $(VENV)/.base
 $(OLDEST_VENV)/.test: pyproject.toml $(OLDEST)
 	$(PYTHON) -m venv $(OLDEST_VENV)
 	$(OLDEST_VENV)/bin/python $(PIP_INSTALL) --only-binary :all: -c $(OLDEST) -e ".[test]"
+	@touch $@
+
+$(FEDERATED_VENV)/.federated: pyproject.toml $(FEDERATED)
+	$(PYTHON) -m venv $(FEDERATED_VENV)
+	$(FEDERATED_VENV)/bin/python $(PIP_INSTALL) -c $(FEDERATED) -e ".[federated]" hypothesis pytest pytest-timeout
 	@touch $@

@@ -30,7 +30,7 @@ myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"
 myst_heading_anchors = 3
 
 autosummary_generate = True
-autodoc_mock_imports = ["torch"]  # the documentation is built without it, and shows no methods of its modules
+autodoc_mock_imports = ["torch", "flwr"]  # the documentation is built without it, and shows no methods of its modules
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 autodoc_default_options = {
