@@ -1,4 +1,5 @@
 import hashlib
+import json
 
 import joblib
 import numpy as np
@@ -17,6 +18,14 @@ from aboveboard.data import load_german_credit
 
 CREDIT = load_german_credit()
 X, Y = CREDIT.X.select_dtypes("number"), CREDIT.y.astype(str)
+IN_OTHER_WORDS = {
+    "Only its own probabilities can be used: LogisticRegression is no ensemble that can be asked member by member: it "
+    "shows no members.": "A model from a file or an address shows its answers and not its members; give the model "
+    "itself to aboveboard.audit, and the measures of an ensemble are compared.",
+    "Shadow models, which find more, are trained with effort full.": "The model could not be fitted again, so that no "
+    "shadow models were trained, which find more.",
+}
+"""What is said of a model at hand, and what of the same model from a file."""
 
 
 def test_a_model_in_a_skops_file_answers_as_the_same_model_in_this_process(tmp_path):
@@ -49,10 +58,18 @@ def mixed():
     return make_pipeline(columns, LogisticRegression(max_iter=1000)).fit(rows[:600], Y[:600]), rows
 
 
-def told(finding):
-    """What a finding says, and its value up to rounding: numbers in another layout are summed in another order."""
-    whole = finding.to_dict()
-    return whole | {"value": None if whole["value"] is None else round(whole["value"], 12)}
+def told(findings):
+    """What findings say, and values up to rounding: numbers in another layout are summed in another order."""
+    whole = [finding.to_dict() for finding in findings]
+    return [one | {"value": None if one["value"] is None else round(one["value"], 12)} for one in whole]
+
+
+def as_from_a_file(said):
+    text = json.dumps(said)
+    for at_hand, from_a_file in IN_OTHER_WORDS.items():
+        assert at_hand in text
+        text = text.replace(at_hand, from_a_file)
+    return json.loads(text)
 
 
 def test_a_whole_audit_through_the_process_finds_what_the_audit_of_the_same_object_does(tmp_path):
@@ -65,8 +82,8 @@ def test_a_whole_audit_through_the_process_finds_what_the_audit_of_the_same_obje
     with aboveboard.open_model(tmp_path / "model.skops", trust="known") as model:
         theirs = aboveboard.audit(model, rows[600:], Y[600:], **options)
     ours = aboveboard.audit(fitted, rows[600:], Y[600:], **options)
-    for one, other in ((theirs.findings, ours.findings), (theirs.not_run, ours.not_run)):
-        assert [told(f) for f in one] == [told(f) for f in other]
+    assert json.loads(json.dumps(told(theirs.findings))) == as_from_a_file(told(ours.findings))
+    assert told(theirs.not_run) == told(ours.not_run)
     assert not [f for f in theirs.not_run if f.status == "error"]
     subject, plain = theirs.subject, ours.subject
     source = subject.pop("model_source")

@@ -92,7 +92,7 @@ class PrivateWeightedLogisticRegression(ClassifierMixin, BaseEstimator):  # type
 
     Notes
     -----
-    Minimises, over rows x of norm at most 1 and labels s = -1 or 1,
+    Minimises, over rows x of norm at most 1 and labels s = -1 or 1, ::
 
         mean of w_s log(1 + exp(-s theta.x)) + (Lambda + Delta) / 2 |theta|^2 + b.theta / n
 

@@ -103,8 +103,8 @@ def perturb_and_project(
     Notes
     -----
     The second bound: the line from the projection back to the perturbed answer makes no acute angle with the set, so
-    that |A' - A|^2 <= <W, A' - A> for answer A, noise W and release A'; on average that is at most sigma times the
-    width.
+    that ``|A' - A|^2 <= <W, A' - A>`` for answer A, noise W and release A'; on average that is at most sigma times
+    the width.
 
     References
     ----------
