@@ -55,8 +55,8 @@ def project_pseudo_moments(
 
     Notes
     -----
-    Alternating direction method of multipliers between moments and their matrix ``[p(S xor T)]``, for S and T of at most
-    `half_degree` columns. Each of the iterations costs O(D^3), D = 1 + n + ... + C(n, half_degree).
+    Alternating direction method of multipliers between moments and their matrix ``[p(S xor T)]``, for S and T of at
+    most `half_degree` columns. Each of the iterations costs O(D^3), D = 1 + n + ... + C(n, half_degree).
     """
     if not 1 <= k <= n:
         raise InputError(f"k is {k!r} and n is {n!r}", expected="1 <= k <= n")

@@ -217,8 +217,8 @@ def private_item_similarity(
     What is perturbed is the matrix of sums of products, not the cosines, whose sensitivity has no bound: a column may
     be nearly empty. One user adds x x', of Frobenius norm ``|x|^2``. Noise that is even in that norm has a
     standard deviation of sigma off the diagonal and sqrt(2) sigma on it; even over one triangle, it would have to be
-    sqrt(2) sigma everywhere. The projection is onto positive semidefinite matrices of bounded trace, by one eigendecomposition.
-    Cost: O(n_users n^2 + n^3).
+    sqrt(2) sigma everywhere. The projection is onto positive semidefinite matrices of bounded trace, by one
+    eigendecomposition. Cost: O(n_users n^2 + n^3).
 
     Examples
     --------
