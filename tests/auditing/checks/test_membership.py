@@ -15,6 +15,7 @@ from aboveboard.auditing.checks import membership
 from aboveboard.auditing.subject import make_subject
 from aboveboard.core import Certificate
 from aboveboard.core.errors import ModelError, QueriesSpent
+from aboveboard.privacy import NoisySGDClassifier
 
 N = 2400
 
@@ -117,6 +118,7 @@ def test_numbers_are_told_by_their_error():
     found = check(subject(model, test, train), "full")
     assert found["attack"].severity == "warn"
     assert {row[0] for row in found["attack"].tables[0].rows} == {"loss threshold", "without the model"}
+    assert found["attack"].remedies == ()
 
 
 # --- which rows -------------------------------------------------------------------------------------------------------
@@ -223,6 +225,23 @@ def test_a_model_with_steps_of_another_kind_is_no_pipeline(forest):
     model = certified(forest, epsilon=3.0)
     model.steps = None
     assert membership._promised(subject(model)) == (3.0, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore:rows longer than data_norm")
+def test_a_model_that_was_trained_privately_is_not_accused_and_its_certificate_not_contradicted():
+    public = [-4.0] * 3, [4.0] * 3
+    model = NoisySGDClassifier(epsilon=1.0, bounds=public, random_state=0).fit(TRAIN[FEATURES], TRAIN["y"])
+    found = check(subject(model))
+    assert found["attack"].severity != "warn"
+    assert (found["epsilon"].severity, found["epsilon"].limit) == ("ok", model.epsilon_)
+    assert found["attack"].remedies == ()
+
+
+def test_the_remedy_is_private_training_where_the_task_is_one_that_it_learns(forest):
+    assert check(subject(forest))["attack"].remedies == ("NoisySGDClassifier", "PrivateWeightedLogisticRegression")
+    train, test = (part.assign(y=part["y"].where(part["c"] < 1, "perhaps")) for part in (TRAIN, TEST))
+    model = RandomForestClassifier(20, random_state=0).fit(train[FEATURES], train["y"])
+    assert check(subject(model, test, train))["attack"].remedies == ("NoisySGDClassifier",)
 
 
 @pytest.mark.parametrize("parameters", [{}, {"epsilon": float("inf")}])

@@ -96,7 +96,17 @@ def check(subject: Subject, *, random_state: int, effort: Effort) -> list[Findin
         random_state=random_state,
     )
     first = replace(findings[0], reason=f"{findings[0].reason} {how}".strip())
-    return [*(_sourced(subject, finding) for finding in (first, *findings[1:])), *_without_groups(subject, pool.groups)]
+    judged = [_remedied(subject, _sourced(subject, finding)) for finding in (first, *findings[1:])]
+    return [*judged, *_without_groups(subject, pool.groups)]
+
+
+def _remedied(subject: Subject, finding: Finding) -> Finding:
+    """Name what trains privately, where somebody is exposed and the task is one that it learns."""
+    if finding.severity != "warn":
+        return finding
+    if subject.task == "binary":
+        return replace(finding, remedies=("NoisySGDClassifier", "PrivateWeightedLogisticRegression"))
+    return replace(finding, remedies=("NoisySGDClassifier",) if subject.task == "multiclass" else ())
 
 
 def _sourced(subject: Subject, finding: Finding) -> Finding:
