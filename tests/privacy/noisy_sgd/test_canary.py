@@ -39,19 +39,19 @@ def test_what_hardly_hides_anything_is_found_out():
 @pytest.mark.parametrize("options", [{}, {"sampling": "cyclic", "batch_size": 50}, {"ridge": 0.0, "radius": 1.0}])
 @pytest.mark.parametrize("epsilon", [0.5, 2.0])
 def test_the_classifier_is_never_caught_leaking_more_than_it_promises(epsilon, options):
-    model = NoisySGDClassifier(epsilon, steps=15, **{"ridge": 0.1} | options)
+    model = NoisySGDClassifier(epsilon, n_steps=15, **{"ridge": 0.1} | options)
     bound = canary_lower_bound(model, X, Y, CANARY, trials=120, random_state=1)
     assert bound.epsilon <= epsilon
     assert bound.delta == 1e-5
 
 
 def test_the_attack_is_strong_enough_to_see_the_canary():
-    model = NoisySGDClassifier(15.0, ridge=0.05, steps=40, fit_intercept=False)
+    model = NoisySGDClassifier(15.0, ridge=0.05, n_steps=40, fit_intercept=False)
     assert canary_lower_bound(model, X, Y, CANARY, trials=200, random_state=1).epsilon > 0.3
 
 
 def test_what_the_attacker_looks_at_can_be_chosen():
-    model = NoisySGDClassifier(1.0, steps=5)
+    model = NoisySGDClassifier(1.0, n_steps=5)
     bound = canary_lower_bound(
         model, X, Y, CANARY, trials=20, random_state=0, statistic=lambda fitted: fitted.predict_proba(X[:1])
     )

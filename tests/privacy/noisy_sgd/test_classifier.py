@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import aboveboard
 from aboveboard.core import Certificate, InputError
 from aboveboard.privacy import HiddenStateAccountant, NoisySGDClassifier
 from aboveboard.privacy._noise import CRYPTOGRAPHIC
@@ -33,7 +34,7 @@ def rows(n=600, n_classes=2, seed=0):
     return X, scores.argmax(axis=1)
 
 
-@parametrize_with_checks([NoisySGDClassifier(**HARDLY_ANY, ridge=1e-3, data_norm=5.0, steps=400)])
+@parametrize_with_checks([NoisySGDClassifier(**HARDLY_ANY, ridge=1e-3, data_norm=5.0, n_steps=400)])
 def test_it_is_a_scikit_learn_estimator(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
@@ -43,7 +44,7 @@ def test_it_is_a_scikit_learn_estimator(estimator, check):
 @pytest.mark.parametrize("n_classes", [2, 4])
 def test_with_hardly_any_noise_it_is_penalised_logistic_regression(n_classes):
     X, y = rows(n_classes=n_classes)
-    ours = NoisySGDClassifier(**HARDLY_ANY, ridge=0.02, steps=2000).fit(X, y)
+    ours = NoisySGDClassifier(**HARDLY_ANY, ridge=0.02, n_steps=2000).fit(X, y)
     padded = np.column_stack([X, np.ones(len(X))])
     theirs = LogisticRegression(C=1 / (0.02 * len(X)), fit_intercept=False, tol=1e-10, max_iter=5000).fit(padded, y)
     assert np.column_stack([ours.coef_, ours.intercept_]) == pytest.approx(theirs.coef_, abs=2e-3)
@@ -80,7 +81,7 @@ def test_the_gradient_is_that_of_the_loss_and_no_longer_than_the_bound(n_classes
 @pytest.mark.parametrize("sampling", SAMPLINGS)
 def test_the_promise_is_kept_and_proved(sampling):
     X, y = rows()
-    model = NoisySGDClassifier(2.0, steps=30, random_state=0, **SAMPLINGS[sampling]).fit(X, y)
+    model = NoisySGDClassifier(2.0, n_steps=30, random_state=0, **SAMPLINGS[sampling]).fit(X, y)
     assert 1.98 <= model.epsilon_ <= 2.0
     certificate = model.certificate_
     assert isinstance(certificate, Certificate)
@@ -101,7 +102,7 @@ def test_the_promise_is_kept_and_proved(sampling):
 def test_the_noise_has_the_standard_deviation_that_was_accounted_for():
     """One step from zero: the coefficients are the mean gradient and one draw of noise."""
     X, y = rows(100)
-    model = NoisySGDClassifier(0.5, steps=1)
+    model = NoisySGDClassifier(0.5, n_steps=1)
     found = [model.set_params(random_state=seed).fit(X, y) and np.append(model.coef_, model.intercept_)
              for seed in range(400)]  # fmt: skip
     mean = -model.lr_ * np.column_stack([X, np.ones(100)]).T @ (0.5 - y) / 100
@@ -121,14 +122,14 @@ def test_longer_training_needs_no_more_noise_in_the_end():
 def test_a_seed_repeats_the_model_and_without_one_none_is_alike():
     X, y = rows()
     first, again, other, release = (
-        NoisySGDClassifier(steps=5, random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1, None)
+        NoisySGDClassifier(n_steps=5, random_state=seed).fit(X, y).coef_ for seed in (0, 0, 1, None)
     )
     assert np.array_equal(first, again)
     assert not np.array_equal(first, other)
-    model = NoisySGDClassifier(steps=5).fit(X, y)
+    model = NoisySGDClassifier(n_steps=5).fit(X, y)
     assert not np.array_equal(model.coef_, release)
     assert model.certificate_.numerics["noise_source"] == CRYPTOGRAPHIC
-    generator = NoisySGDClassifier(steps=5, random_state=np.random.RandomState(0)).fit(X, y)
+    generator = NoisySGDClassifier(n_steps=5, random_state=np.random.RandomState(0)).fit(X, y)
     assert "PCG64" in generator.certificate_.numerics["noise_source"]
 
 
@@ -165,10 +166,20 @@ def test_without_an_intercept_there_is_none():
 
 def test_it_can_be_kept_and_its_certificate_with_it():
     X, y = rows()
-    model = NoisySGDClassifier(steps=3, random_state=0).fit(X, y)
+    model = NoisySGDClassifier(n_steps=3, random_state=0).fit(X, y)
     again = pickle.loads(pickle.dumps(model))
     assert again.certificate_ == model.certificate_
     assert np.array_equal(again.predict_proba(X), model.predict_proba(X))
+
+
+def test_an_audit_attacks_it_and_holds_what_it_finds_against_the_certificate():
+    X, y = rows(4000)
+    model = NoisySGDClassifier(0.5, random_state=0).fit(X[:2000], y[:2000])
+    report = aboveboard.audit(model, X[2000:], y[2000:], train=(X[:2000], y[:2000]), effort="quick", skip="data")
+    assert [finding.reason for finding in report.not_run if finding.status == "error"] == []
+    told = [finding for finding in report.findings if finding.check == "membership"]
+    assert told
+    assert {finding.severity for finding in told} <= {"ok", "note"}
 
 
 @pytest.mark.parametrize(
@@ -181,7 +192,7 @@ def test_it_can_be_kept_and_its_certificate_with_it():
         ({"ridge": -1.0}, "ridge"),
         ({"radius": 0.0}, "radius"),
         ({"data_norm": 0.0}, "data_norm"),
-        ({"steps": 0}, "steps"),
+        ({"n_steps": 0}, "n_steps"),
         ({"lr": 10.0}, "at most 2 / L"),
         ({"sampling": "poisson"}, "sampling"),
         ({"sampling": "cyclic", "batch_size": 7}, "does not divide"),
@@ -199,6 +210,6 @@ def test_bad_options_are_refused(options, match):
 def test_a_delta_that_would_allow_publishing_a_row_is_warned_of():
     X, y = rows(100)
     with pytest.warns(UserWarning, match="below 1 / 100"):
-        NoisySGDClassifier(delta=0.02, steps=3).fit(X, y)
+        NoisySGDClassifier(delta=0.02, n_steps=3).fit(X, y)
     with pytest.raises(NotFittedError):
         _ = NoisySGDClassifier().certificate_

@@ -69,7 +69,7 @@ def canary_lower_bound(
     >>> import numpy as np
     >>> from aboveboard.privacy import NoisySGDClassifier, canary_lower_bound
     >>> X, y = np.tile([[0.5], [-0.5]], (20, 1)), np.tile([1, 0], 20)
-    >>> model = NoisySGDClassifier(epsilon=2.0, ridge=0.1, steps=20)
+    >>> model = NoisySGDClassifier(epsilon=2.0, ridge=0.1, n_steps=20)
     >>> canary_lower_bound(model, X, y, ([-1.0], 1), trials=40, random_state=0).epsilon <= 2.0
     True
     """

@@ -69,7 +69,7 @@ class NoisySGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Longest row, after `bounds`, that is not scaled down.
     fit_intercept : bool, default True
         Adds a feature that is 1; its coefficient is shrunk like the others.
-    steps : int, optional
+    n_steps : int, optional
         Number of steps; default ``4 / (lr * ridge)``, or 300 without ridge.
     lr : float > 0, optional
         Step size; default one over the smoothness of the loss.
@@ -145,7 +145,7 @@ class NoisySGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         bounds: tuple[ArrayLike, ArrayLike] | None = None,
         data_norm: float = 1.0,
         fit_intercept: bool = True,
-        steps: int | None = None,
+        n_steps: int | None = None,
         lr: float | None = None,
         sampling: Sampling = "full",
         batch_size: int | None = None,
@@ -158,7 +158,7 @@ class NoisySGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.bounds = bounds
         self.data_norm = data_norm
         self.fit_intercept = fit_intercept
-        self.steps = steps
+        self.n_steps = n_steps
         self.lr = lr
         self.sampling = sampling
         self.batch_size = batch_size
@@ -191,7 +191,7 @@ class NoisySGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         rows = self._rows(X, tell=True)
         accountant = self.accountant(n, len(self.classes_))
-        self.lr_, self.n_iter_ = accountant.lr, self._steps(accountant.lr)
+        self.lr_, self.n_iter_ = accountant.lr, self._number_of_steps(accountant.lr)
         self.noise_std_ = accountant.calibrate(self.n_iter_, self.epsilon, self.delta)
         source = noise_source(_seed(self.random_state))
         weights = self._descend(rows, _targets(codes, len(self.classes_)), source)
@@ -311,9 +311,9 @@ class NoisySGDClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # --- options ------------------------------------------------------------------------------------------------------
 
-    def _steps(self, lr: float) -> int:
-        if self.steps is not None:
-            return checked_whole(self.steps, "steps")
+    def _number_of_steps(self, lr: float) -> int:
+        if self.n_steps is not None:
+            return checked_whole(self.n_steps, "n_steps")
         return math.ceil(_TIME_CONSTANTS / (lr * self.ridge)) if self.ridge else _STEPS_WITHOUT_RIDGE
 
     def _check_options(self) -> None:

@@ -78,7 +78,7 @@ def _canaries(seed: int, trials: int, epsilons: tuple[float, ...]) -> tuple[Crit
     for name, options in _TRAININGS.items():
         X, y = _pulled(3 if "three" in name else 2)
         for epsilon in epsilons:
-            model = NoisySGDClassifier(epsilon, **{"ridge": 0.05, "steps": 40, "fit_intercept": False} | options)
+            model = NoisySGDClassifier(epsilon, **{"ridge": 0.05, "n_steps": 40, "fit_intercept": False} | options)
             bound = canary_lower_bound(model, X, y, ([-0.5, -0.866], 1), trials=trials, random_state=seed)
             certified = model.set_params(random_state=seed).fit(X, y).epsilon_
             rates = bound.true_positive_rate, bound.false_positive_rate
@@ -138,7 +138,7 @@ def _same_objective() -> Criterion:
     for n_classes in (2, 4):
         scores = 4 * X @ rng.normal(size=(4, n_classes)) + rng.gumbel(size=(1000, n_classes))
         y = scores.argmax(axis=1)
-        ours = NoisySGDClassifier(1e7, delta=1e-9, ridge=0.02, steps=1500, random_state=0).fit(X, y)
+        ours = NoisySGDClassifier(1e7, delta=1e-9, ridge=0.02, n_steps=1500, random_state=0).fit(X, y)
         theirs = LogisticRegression(C=1 / (0.02 * 1000), fit_intercept=False, tol=1e-10, max_iter=5000).fit(padded, y)
         apart[f"{n_classes} classes"] = float(np.abs(ours.predict_proba(X) - theirs.predict_proba(padded)).max())
     return Criterion(
@@ -158,7 +158,7 @@ def _kept() -> Criterion:
     sizes = {"full": None, "cyclic": 50, "shuffled": 50, "without_replacement": 50}
     for sampling, size in sizes.items():
         for epsilon in (0.1, 1.0, 10.0):
-            model = NoisySGDClassifier(epsilon, sampling=sampling, batch_size=size, steps=60, random_state=0)  # type: ignore[arg-type]
+            model = NoisySGDClassifier(epsilon, sampling=sampling, batch_size=size, n_steps=60, random_state=0)  # type: ignore[arg-type]
             found = model.fit(X, y).epsilon_ / epsilon
             kept[f"{sampling}, epsilon {epsilon:g}"] = found if found > 1 else 2 - found
     return Criterion(
@@ -200,7 +200,7 @@ def _adult(seed: int) -> tuple[list[Criterion], Figure, Table, dict[str, Any]]:
         for epsilon in _EPSILONS:
             asked = epsilon if name == "last iterate" else _as_if_charged(len(X), steps, epsilon)
             models = [
-                NoisySGDClassifier(asked, ridge=_RIDGE, steps=steps, random_state=seed + draw).fit(X, y)
+                NoisySGDClassifier(asked, ridge=_RIDGE, n_steps=steps, random_state=seed + draw).fit(X, y)
                 for draw in range(_SEEDS)
             ]
             accuracy[name].append([float(model.score(X_test, y_test)) for model in models])
@@ -311,7 +311,7 @@ def _fashion(seed: int) -> Table:
     for epsilon in (1.0, 3.0, 10.0):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # norms of 1 but for rounding
-            model = NoisySGDClassifier(epsilon, ridge=0.005, steps=200, random_state=seed).fit(X, y)
+            model = NoisySGDClassifier(epsilon, ridge=0.005, n_steps=200, random_state=seed).fit(X, y)
         rows.append((epsilon, float(model.score(X_test, np.asarray(test.y))), model.noise_std_))
     plain = LogisticRegression(C=1 / (0.005 * len(X)), max_iter=200).fit(X, y).score(X_test, np.asarray(test.y))
     return Table(
