@@ -170,9 +170,7 @@ class _Pool:
 def _apart(subject: Subject, rng: np.random.Generator, cap: int | None) -> _Kept:
     """Return the rows that lie in one of the two tables only, one for each cluster, and as many members as allowed."""
     train = _training(subject)
-    single = frozenset(
-        str(name) for name in subject.X.columns
-    )  # one of the tables may store numbers in half the digits
+    single = frozenset(map(str, subject.X.columns))  # one of the tables may store numbers in half the digits
     mine, theirs = (
         row_hashes(X.assign(**{_unused(X): y}), single=single) for X, y in ((subject.X, subject.y), (train.X, train.y))
     )
