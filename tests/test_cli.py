@@ -1077,7 +1077,7 @@ def test_an_expert_is_asked_interrupted_and_goes_on(tmp_path):
     first = answer("y\nn\ny\n")
     assert first.returncode == 130
     assert "Every answer is in drafts.answers.jsonl" in first.stderr
-    assert first.stdout == ""
+    assert first.stdout.strip() == ""
     assert len((tmp_path / "drafts.answers.jsonl").read_text().splitlines()) == 3
     second = answer("b\ny\n" + "y\n" * 100)
     assert second.returncode == 0, second.stderr
