@@ -66,8 +66,9 @@ def test_balancing_takes_as_many_rows_as_the_ratio_of_the_classes():
 
 def test_ties_may_put_a_row_into_every_list():
     rows = np.zeros((20, 2))
-    held = np.array([0 in found for found in neighbour_sets(np.vstack([rows, np.ones((1, 2))]), 3)])
-    assert held.sum() > 3 * 6  # more than the kissing number allows without ties
+    lists = neighbour_sets(np.vstack([rows, np.ones((1, 2))]), 3)
+    most = max(sum(row in found for found in lists) for row in range(20))
+    assert most > 3 * 6  # more than the kissing number allows without ties
     assert effective_epsilon("smote", 1.0, n_minority=21, n_majority=63, per_row=2).changed_rows == 1 + 2 * 21
 
 
