@@ -1088,7 +1088,7 @@ def test_an_expert_is_asked_interrupted_and_goes_on(tmp_path):
 
     assert list(SCOPEGen.load(tmp_path / "drafts.scope.json").thresholds_) == ["generation", "quality"]
     again = answer("")
-    assert (again.returncode, again.stdout) == (0, second.stdout)
+    assert (again.returncode, again.stdout.strip()) == (0, second.stdout.strip())
 
 
 def test_drafts_that_cannot_be_used_are_status_2(run, tmp_path):
